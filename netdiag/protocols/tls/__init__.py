@@ -1,0 +1,1 @@
+"""TLS: hello facts, key logs, decryption. Sans-I/O."""

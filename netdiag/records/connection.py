@@ -1,0 +1,107 @@
+"""One TCP or QUIC connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from netdiag.records.endpoint import Endpoint
+from netdiag.records.tls import TlsSession
+
+
+class Vantage(StrEnum):
+    """Where the capture was taken, told by where the round trip is spent."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    MIDDLE = "middle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What one side sent."""
+
+    packets: int
+    payload_bytes: int
+    """Octets of TCP payload, retransmissions counted again, lengths taken from IP even where the snap length cut them."""
+    mss_bytes: int | None = None
+    window_scale: int | None = None
+    sack: bool | None = None
+    retransmitted_segments: int = 0
+    fast_retransmissions: int = 0
+    timeout_retransmissions: int = 0
+    tail_loss_probes: int = 0
+    spurious_retransmissions: int = 0
+    out_of_order_segments: int = 0
+    duplicate_acks: int = 0
+    keep_alives: int = 0
+    zero_windows: int = 0
+    zero_window_ns: int = 0
+    """How long this side announced a window of 0 (its receive buffer was full)."""
+    window_full_ns: int = 0
+    """How long this side had filled its peer's window."""
+    missing_bytes: int = 0
+    """Octets that the peer acknowledged but the capture never saw: a capture gap, not loss."""
+    loss_ns: int = 0
+    """Sum over holes of deliverable − seen for the first octet after the hole."""
+    first_payload_at: int | None = None
+    first_payload_packet: int | None = None
+    last_payload_at: int | None = None
+    last_payload_packet: int | None = None
+    fin_at: int | None = None
+    fin_packet: int | None = None
+    rst_at: int | None = None
+    rst_packet: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Both directions."""
+
+    client: Side
+    server: Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One connection: one incarnation of a 4-tuple."""
+
+    id: int
+    transport: str
+    """``tcp`` or ``quic``."""
+    client: Endpoint
+    server: Endpoint
+    client_known_by: str
+    """``syn``, ``syn-ack``, ``client-hello``, ``http-request``, ``port`` (the lower or well-known port is taken for the server's)
+    or ``first-packet``."""
+    first_at: int
+    last_at: int
+    first_packet: int | None
+    last_packet: int | None
+    syn_at: int | None = None
+    syn_packet: int | None = None
+    syn_ack_at: int | None = None
+    syn_ack_packet: int | None = None
+    ack_at: int | None = None
+    ack_packet: int | None = None
+    syn_retries: int = 0
+    handshake_rtt_ns: int | None = None
+    """Time from the (last, answered) SYN to the SYN-ACK as the capture point saw it."""
+    min_rtt_ns: int | None = None
+    """Smallest time between data and its acknowledgement, retransmitted ranges excluded (Karn), and the handshake's."""
+    vantage: Vantage | None = None
+    complete: bool = False
+    """Both the handshake and the close were captured, without missing octets."""
+    closed_by: str | None = None
+    """``client`` or ``server``: who sent the first FIN or RST; None while open."""
+    close_reason: str | None = None
+    """``fin``, ``reset``, ``refused``, ``idle`` (expired in the capture), ``syn-timeout``; None while open."""
+    closed_at: int | None = None
+    sides: Sides
+    tls: TlsSession | None = None
+    http_version: str | None = None
+    """``http/1.1``, ``http/1.0``, ``h2``, ``grpc`` is still ``h2``; None when unknown."""
+    application: str | None = None
+    """What the octets are when it is not TLS or HTTP: ``ssh``, ``smtp`` …; None when unknown."""
+    proxied: str | None = None
+    """``connect`` or ``socks5``/``socks4`` when the connection goes through a proxy first."""

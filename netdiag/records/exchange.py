@@ -1,0 +1,108 @@
+"""One HTTP request and its answer on the wire, or one turn of records where nothing could be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from netdiag.records.stream import StreamTiming
+from netdiag.records.timing import ClockTimeline, Phase
+
+
+class Outcome(StrEnum):
+    """How an exchange ended."""
+
+    OK = "ok"
+    """A final response with a status below 400, complete."""
+    HTTP_ERROR = "http_error"
+    """A complete final response with a status of 400 and above (or a gRPC status other than 0)."""
+    RESET = "reset"
+    """RST, RST_STREAM or a GOAWAY below this stream before the response was complete."""
+    CLOSED_EARLY = "closed_early"
+    """The connection ended in order, but before the response was complete."""
+    REFUSED = "refused"
+    """The SYN was answered with RST."""
+    TIMEOUT_CONNECT = "timeout:connect"
+    TIMEOUT_READ = "timeout:read"
+    TIMEOUT_WRITE = "timeout:write"
+    TIMEOUT_POOL = "timeout:pool"
+    TIMEOUT_TOTAL = "timeout:total"
+    DNS_FAIL = "dns_fail"
+    TLS_FAIL = "tls_fail"
+    UNREACHABLE = "unreachable"
+    """The network said so (ICMP, EHOSTUNREACH)."""
+    INCOMPLETE = "incomplete"
+    """The capture ends, or lacks octets, before the response is complete."""
+    UNKNOWN = "unknown"
+    """Nothing could be read: an encrypted exchange without keys that carries no status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterimResponse:
+    """A 1xx response (RFC 9110 section 15.2). It never ends a wait."""
+
+    status: int
+    at: int
+    packet: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request, from the first thing done for it to the last octet of its answer."""
+
+    id: int
+    connection_id: int | None
+    """None when no connection came about (DNS failure)."""
+    call_id: int | None = None
+    attempt: int | None = None
+    stream_id: int | None = None
+    ordinal: int = 0
+    """0 for the first request of the connection."""
+    reused: bool = False
+    idle_before_ns: int | None = None
+    """Since the previous response on this connection ended; None for the first, or when requests overlap."""
+    protocol: str | None = None
+    """``http/1.0``, ``http/1.1``, ``h2``; None without keys."""
+    method: str | None = None
+    scheme: str | None = None
+    authority: str | None = None
+    path: str | None = None
+    """Request target; values of secret-looking query parameters are replaced."""
+    status: int | None = None
+    grpc_status: int | None = None
+    interim: tuple[InterimResponse, ...] = ()
+    outcome: Outcome = Outcome.UNKNOWN
+    outcome_detail: str | None = None
+    """Who and in which phase, in words: ``alert handshake_failure from server`` …"""
+    request_packet: int | None = None
+    response_packet: int | None = None
+    request_bytes: int | None = None
+    """Octets of head and body of the request as sent (decrypted where that is possible); None if not known."""
+    response_bytes: int | None = None
+    request_headers: tuple[tuple[str, str], ...] = ()
+    """Secrets replaced."""
+    response_headers: tuple[tuple[str, str], ...] = ()
+    trailers: tuple[tuple[str, str], ...] = ()
+    started_at: int
+    ended_at: int
+    total_ns: int
+    unattributed_ns: int
+    phases: tuple[Phase, ...] = ()
+    wait_path_ns: int | None = None
+    """Part of the wait that the path needs at least: the connection's min RTT (bounded by the wait)."""
+    wait_think_ns: int | None = None
+    """Upper bound of the server's part: wait − min RTT."""
+    loss_ns: int | None = None
+    """Time in this exchange during which octets waited for a hole to be filled."""
+    window_ns: int | None = None
+    """Time in this exchange during which the sender was stopped by a full or zero window."""
+    server_name: str | None = None
+    """SNI, or the host where the exchange has no readable head."""
+    opener_id: int | None = None
+    """The exchange that paid for the set-up this one waited for (several requests on one cold connection)."""
+    pushed: bool = False
+    stream: StreamTiming | None = None
+    clocks: dict[str, ClockTimeline] | None = None
+    """Only in a probe: the same phases by ``application``, ``kernel`` and ``wire`` clock."""
+    arm: str | None = None
+    trial: int | None = None

@@ -1,0 +1,37 @@
+"""Octets with their times: the one shape in which streams reach the protocol decoders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Octets of one direction that became usable together: the new octets of one TCP segment, or the content of one TLS record.
+
+    Chunks of a direction are contiguous and in stream order. Where octets are missing (capture gap, snap length, a record that could not
+    be decrypted) a chunk has ``missing_before`` > 0 and its ``offset`` has skipped them.
+    """
+
+    data: bytes
+    offset: int
+    """Of ``data[0]`` in this direction's stream (plaintext stream where decrypted)."""
+    first_seen_at: int
+    """First transmission of the first octet (of the TLS record's first octet where decrypted)."""
+    last_seen_at: int
+    """First transmission of the last octet."""
+    deliverable_at: int
+    """When a perfect client could use these octets (phases.md)."""
+    first_packet: int | None
+    last_packet: int | None
+    missing_before: int = 0
+    """Octets missing just before; negative when their number is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happened at one octet of a stream: first transmission, delivery, and the packet that witnesses it."""
+
+    seen_at: int
+    deliverable_at: int
+    packet: int | None
