@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """One capture file or one probe; every table is a sequence of frozen records (made lazily from columns where there are very many), and ids are positions in it."""
+    """One capture file or one probe; every table is a sequence of frozen records (lazy over columns where there are many); ids are positions in it."""
 
     source: Source
     connections: Sequence[Connection] = ()
