@@ -1,0 +1,222 @@
+"""What a probe shall do, as data: targets, arms, trials, their random order, and the limits that keep it polite.
+
+A *trial* is one round in which every arm makes one call, in random order, so that whatever changes over time hits all arms alike. With more
+than one trial asked for, an extra trial 0 goes first: it is shown, but statistics leave it out, since it pays for cold caches everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from netdiag import __version__
+from netdiag.errors import UsageError
+
+USER_AGENT = f"netdiag/{__version__}"
+
+MAX_REQUESTS = 1_000
+MAX_CONCURRENCY = 20
+MAX_PER_SECOND = 50
+MAX_BODY_READ_BYTES = 16 << 20
+"""Ceilings that no option lifts: a measuring tool must not become a load generator (robustness)."""
+
+CAPTURE_BACKENDS = ("auto", "dumpcap", "scapy", "pyshark", "none")
+PROTOCOLS = ("h1", "h2")
+WARMTHS = ("cold", "warm", "resumed")
+ROUTES = ("proxy", "direct")
+FAMILIES = ("ipv4", "ipv6")
+TLS_VERSIONS = ("tls1.2", "tls1.3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One way of making the same call. Written as words joined by ``+``: ``h2``, ``h1+warm``, ``h2+ipv6+tls1.2``, ``h1+direct``."""
+
+    name: str
+    """As the user wrote it; with several URLs the host is added in front."""
+    url: str
+    protocol: str = "h1"
+    """``h1`` or ``h2``: the only ALPN name offered."""
+    warmth: str = "cold"
+    """``cold``: a new connection per call. ``warm``: one kept connection. ``resumed``: a new connection with the last one's TLS session."""
+    family: str | None = None
+    """``ipv4`` or ``ipv6``; None races both."""
+    tls_version: str | None = None
+    """``tls1.2`` or ``tls1.3``; None leaves it to both sides."""
+    proxied: bool = True
+    """False: connect directly although a proxy is configured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One call to make."""
+
+    number: int
+    """0 for the extra first round that statistics leave out."""
+    arm: Arm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeConfig:
+    """Everything the user can choose; curl's names where curl has the option. Checked on creation: ``UsageError`` says what cannot be."""
+
+    urls: tuple[str, ...]
+    arms: tuple[str, ...] = PROTOCOLS
+    trials: int = 4
+    """Counted calls per arm; one more (trial 0) comes first unless this is 1. The default makes 10 requests over two arms."""
+    warm: bool = False
+    """Arms that name no warmth reuse one kept connection each."""
+    method: str | None = None
+    """None: GET, or POST with a body."""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    insecure: bool = False
+    """Do not verify certificates; marked in every result."""
+    cacert: str | None = None
+    """PEM file that replaces the system's trust anchors."""
+    resolve: tuple[str, ...] = ()
+    """``HOST:PORT:ADDRESS[,ADDRESS]`` as curl's ``--resolve``; no name resolution takes place for it."""
+    timeout_s: float = 30.0
+    """For one whole call: from submit to the last octet."""
+    connect_timeout_s: float = 10.0
+    """For name resolution and TCP together."""
+    tls_timeout_s: float = 10.0
+    read_timeout_s: float | None = None
+    """Longest silence of the server inside a response; None leaves only ``timeout_s``."""
+    capture: str = "auto"
+    interface: str | None = None
+    """None: by the route to the target."""
+    save_capture: str | None = None
+    """Keep the capture here (pcapng); None removes it after the analysis."""
+    embed_keys: bool = False
+    """Write our sessions' keys into the kept capture: it is then as secret as the traffic."""
+    keep_keys: str | None = None
+    """Keep the key log here (0600)."""
+    seed: int | None = None
+    """Of the random order; None draws one."""
+    idle_s: float = 0.0
+    """Pause before every call but the first (with ``warm``: how long the connection lies idle)."""
+    concurrency: int = 1
+    """Calls in flight at once on each arm's shared client, in batches."""
+    proxy: str | None = None
+    """``http://`` or ``https://`` URL; None: none, whatever the environment says."""
+    follow_redirects: bool = False
+    policy: str = "none"
+    """Retry policy by name: see ``netdiag.probe.attempts``."""
+    user_agent: str = USER_AGENT
+    max_body_bytes: int = MAX_BODY_READ_BYTES
+    allow_link_local: bool = False
+    """Permit link-local and cloud-metadata targets."""
+
+    def __post_init__(self) -> None:
+        for problem in _problems(self):
+            raise UsageError(problem)
+
+    @property
+    def effective_method(self) -> str:
+        """The method that goes out."""
+        return (self.method or ("GET" if self.body is None else "POST")).upper()
+
+    def arm_list(self) -> tuple[Arm, ...]:
+        """Every arm for every URL, in the order given."""
+        several = len(self.urls) > 1
+        return tuple(parse_arm(text, url, warm=self.warm, several=several) for url in self.urls for text in self.arms)
+
+    @property
+    def rounds(self) -> range:
+        """Trial numbers: 0 is the uncounted one."""
+        return range(1, 2) if self.trials == 1 else range(self.trials + 1)
+
+    def order(self) -> Iterator[Trial]:
+        """All calls in the order they are made: by trial, the arms shuffled in each."""
+        shuffler = random.Random(self.seed)
+        arms = list(self.arm_list())
+        for number in self.rounds:
+            shuffler.shuffle(arms)
+            yield from (Trial(number=number, arm=arm) for arm in arms)
+
+    def request_count(self) -> int:
+        """Requests that this plan makes without retries and redirects."""
+        return len(self.rounds) * len(self.urls) * len(self.arms) * self.concurrency
+
+
+def parse_arm(text: str, url: str, *, warm: bool = False, several: bool = False) -> Arm:
+    """An arm from its words. Raises ``UsageError`` for a word that is none, or two that exclude each other."""
+    chosen: dict[str, str] = {}
+    for word in text.lower().split("+"):
+        kind = _kind_of_word(word)
+        if kind is None:
+            raise UsageError(f"arm {text!r}: {word!r} is none of {', '.join(_ALL_WORDS)}")
+        if kind in chosen:
+            raise UsageError(f"arm {text!r}: {chosen[kind]!r} and {word!r} exclude each other")
+        chosen[kind] = word
+    return Arm(
+        name=f"{urlsplit(url).netloc.rpartition('@')[2]} {text}" if several else text,
+        url=url,
+        protocol=chosen.get("protocol", "h1"),
+        warmth=chosen.get("warmth", "warm" if warm else "cold"),
+        family=chosen.get("family"),
+        tls_version=chosen.get("tls_version"),
+        proxied=chosen.get("route") != "direct",
+    )
+
+
+_WORDS = {
+    "protocol": PROTOCOLS,
+    "warmth": WARMTHS,
+    "family": FAMILIES,
+    "tls_version": TLS_VERSIONS,
+    "route": ROUTES,
+}
+_ALL_WORDS = tuple(word for words in _WORDS.values() for word in words)
+
+
+def _kind_of_word(word: str) -> str | None:
+    return next((kind for kind, words in _WORDS.items() if word in words), None)
+
+
+def _problems(config: ProbeConfig) -> Iterator[str]:
+    if not config.urls:
+        yield "no URL to probe"
+    for url in config.urls:
+        yield from _url_problems(url)
+    if not config.arms:
+        yield "no arm left to try"
+    if len(set(config.arms)) < len(config.arms):
+        yield "the same arm is given twice"
+    for text in config.arms:
+        parse_arm(text, "")
+    if config.trials < 1:
+        yield f"{config.trials} trials: at least 1 is needed"
+    if not 1 <= config.concurrency <= MAX_CONCURRENCY:
+        yield f"concurrency {config.concurrency} is outside 1 to {MAX_CONCURRENCY}"
+    if (count := config.request_count()) > MAX_REQUESTS:
+        yield f"{count} requests are more than the {MAX_REQUESTS} that netdiag makes in one run"
+    if config.capture not in CAPTURE_BACKENDS:
+        yield f"capture backend {config.capture!r} is none of {', '.join(CAPTURE_BACKENDS)}"
+    if min(config.timeout_s, config.connect_timeout_s, config.tls_timeout_s) <= 0:
+        yield "a time limit must be above 0 s"
+    if not 0 <= config.idle_s <= 3_600:
+        yield "the pause must be between 0 s and 3600 s"
+    yield from _header_problems(config)
+
+
+def _url_problems(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError as error:
+        yield f"{url!r} is no URL: {error}"
+        return
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
+        yield f"{url!r} is no http:// or https:// URL"
+    if parts.username or parts.password:
+        yield "a password in the URL would end up in results: use -H 'Authorization: …'"
+
+
+def _header_problems(config: ProbeConfig) -> Iterator[str]:
+    for name, value in config.headers:
+        if not name or any(c in name for c in " :\r\n\0") or any(c in value for c in "\r\n\0"):
+            yield f"header {name!r} cannot be sent"
