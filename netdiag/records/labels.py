@@ -1,0 +1,79 @@
+"""Short names of records for people, already harmless to print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from netdiag.records.analysis import Analysis
+from netdiag.records.connection import Connection
+from netdiag.records.exchange import Exchange
+from netdiag.sanitise import one_line
+
+Row = TypeVar("Row", Connection, Exchange)
+
+_PROTOCOLS = {"h2": "HTTP/2", "h3": "HTTP/3", "http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0"}
+_ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
+_VERSIONS = {"TLSv1": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
+
+
+def protocol_name(protocol: str | None) -> str:
+    """``HTTP/2`` for ``h2``; ``encrypted`` when nothing could be read."""
+    return "encrypted" if protocol is None else _PROTOCOLS.get(protocol, one_line(protocol, most=20))
+
+
+def arm_name(arm: str) -> str:
+    """An arm as a heading: ``HTTP/1.1`` for ``h1``, otherwise its own name."""
+    return _ARMS.get(arm, one_line(arm, most=40))
+
+
+def tls_version_name(version: str) -> str:
+    """``TLS 1.3`` for ``TLSv1.3``."""
+    return _VERSIONS.get(version, one_line(version, most=16))
+
+
+def cipher_name(suite: str) -> str:
+    """``AES-128-GCM`` for ``TLS_AES_128_GCM_SHA256`` and its TLS 1.2 relatives: what protects the records; the full name is in the document."""
+    name = one_line(suite, most=60).removeprefix("TLS_").rpartition("WITH_")[2]
+    for digest in ("_SHA256", "_SHA384", "_SHA"):
+        name = name.removesuffix(digest)
+    return name.replace("_", "-")
+
+
+def host_of(exchange: Exchange, connection: Connection | None = None) -> str:
+    """The name that was asked for, else SNI, else the server's address; ``?`` when none is known."""
+    name = exchange.authority or exchange.server_name
+    if name is None and connection is not None:
+        name = (connection.tls.sni if connection.tls else None) or str(connection.server)
+    return one_line(name, most=120) if name else "?"
+
+
+def request_label(exchange: Exchange, *, most: int = 120) -> str:
+    """``GET /v1/models``; ``request 3`` where the request cannot be read."""
+    if exchange.method is None and exchange.path is None:
+        return f"request {exchange.id}"
+    return one_line(f"{exchange.method or '?'} {exchange.path or '?'}", most=most)
+
+
+def result_label(exchange: Exchange) -> str:
+    """The final status, with the gRPC status where there is one; else the outcome."""
+    if exchange.status is None:
+        return "no status" if exchange.outcome == "unknown" else str(exchange.outcome)
+    return f"{exchange.status}" + (f" grpc {exchange.grpc_status}" if exchange.grpc_status is not None else "")
+
+
+def connection_of(analysis: Analysis, connection_id: int | None) -> Connection | None:
+    """The connection with this id; ids are positions unless the analysis was filtered."""
+    return None if connection_id is None else by_id(analysis.connections, connection_id)
+
+
+def exchange_of(analysis: Analysis, exchange_id: int) -> Exchange | None:
+    """The exchange with this id, None when there is none."""
+    return by_id(analysis.exchanges, exchange_id)
+
+
+def by_id(rows: Sequence[Row], wanted: int) -> Row | None:
+    """The row with the id ``wanted``: at its own position, or before it where rows were filtered out."""
+    if 0 <= wanted < len(rows) and rows[wanted].id == wanted:
+        return rows[wanted]
+    return next((row for row in rows if row.id == wanted), None)
