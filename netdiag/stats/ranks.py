@@ -83,7 +83,10 @@ def _walsh_averages(differences: Samples) -> Samples:
 def _signed_rank_p(differences: Samples) -> float | None:
     if not np.any(differences):
         return 1.0
-    return float(stats.wilcoxon(differences, zero_method="pratt").pvalue)
+    sizes = np.abs(differences)
+    plain = sizes.all() and len(np.unique(sizes)) == len(sizes) <= _EXACT_UP_TO
+    method = "exact" if plain else "asymptotic"  # scipy's own choice enumerates 2^n permutations where there are ties
+    return float(stats.wilcoxon(differences, zero_method="pratt", method=method).pvalue)
 
 
 @lru_cache(maxsize=256)
