@@ -66,7 +66,15 @@ class Turn:
     response_last: Moment | None = None
     """Last octet of the response (last chunk, END_STREAM); the last octet seen where the end is not COMPLETE."""
     request_bytes: int = 0
+    """Octets of the request as sent: head and framing included (HTTP/2: its HEADERS, CONTINUATION and DATA frames)."""
     response_bytes: int = 0
+    """Octets of the final response as sent; interim responses are not counted."""
+    request_body_bytes: int = 0
+    """Octets of content, without transfer coding, frame headers and padding; content coding is left as it is."""
+    response_body_bytes: int = 0
+    request_missing_bytes: int = 0
+    """Octets of the request that the capture lacks, as far as their number is known; counted in ``request_bytes`` too."""
+    response_missing_bytes: int = 0
     request_headers: tuple[tuple[str, str], ...] = ()
     response_headers: tuple[tuple[str, str], ...] = ()
     trailers: tuple[tuple[str, str], ...] = ()
@@ -81,3 +89,7 @@ class Turn:
     """HPACK history was missing, so some fields are unknown."""
     error_code: int | None = None
     """RST_STREAM or GOAWAY error code."""
+    open_streams: int | None = None
+    """HTTP/2: streams of the client that were open when this one was opened; None for HTTP/1."""
+    other_data_bytes: int = 0
+    """HTTP/2: DATA octets of other streams that the server sent between this answer's first and last DATA frame."""

@@ -1,0 +1,239 @@
+"""Secrets leave by no door: header values, request targets and URLs with what is secret in them replaced.
+
+Applied where a turn is made, so that no record ever holds a credential. What is kept tells *that* a credential was sent and of which
+scheme (``Bearer REDACTED``). The marker has no brackets: markup languages would take them for their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+MARKER = "REDACTED"
+
+_SECRET_HEADERS = frozenset(
+    {
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "cookie2",
+        "set-cookie",
+        "set-cookie2",
+        "x-api-key",
+        "api-key",
+        "apikey",
+        "x-goog-api-key",
+        "x-amz-security-token",
+        "openai-organization",
+        "openai-project",
+        "anthropic-organization-id",
+        "x-amz-credential",
+        "authentication-info",
+        "proxy-authentication-info",
+        "x-forwarded-client-cert",
+        "x-ms-token-aad-access-token",
+        "x-amz-signature",
+        "sec-websocket-protocol-token",
+    }
+)
+_HARMLESS_HEADERS = frozenset(
+    {
+        "idempotency-key",
+        "x-idempotency-key",
+        "sec-websocket-key",
+        "sec-websocket-key1",
+        "sec-websocket-key2",
+        "surrogate-key",
+        "x-cache-key",
+        "cache-key",
+        "key",
+        "x-should-retry",
+        "www-authenticate",
+        "proxy-authenticate",
+    }
+)
+# Whole words of a header name (split at - _ .) that make its value a secret.
+_SECRET_WORDS = frozenset(
+    {
+        "auth",
+        "authorization",
+        "authentication",
+        "token",
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "cookie",
+        "credential",
+        "credentials",
+        "apikey",
+        "jwt",
+        "bearer",
+        "assertion",
+        "signature",
+        "accesskey",
+        "privatekey",
+        "sessionid",
+        "csrf",
+        "xsrf",
+        "csrftoken",
+        "authtoken",
+        "accesstoken",
+    }
+)
+_WORD_BREAK = re.compile(r"[-_.:]")
+# "time per token", "time to first token": measurements, not credentials.
+_TOKEN_MEASUREMENT = re.compile(r"(?:first|per|last|next)[-_]token$")
+_SCHEMES = frozenset(
+    {"basic", "bearer", "digest", "negotiate", "ntlm", "hoba", "mutual", "hawk", "token", "apikey", "aws4-hmac-sha256"}
+)
+
+# Names of query parameters; compared in lower case with - and _ removed.
+_SECRET_PARAMETERS = frozenset(
+    {
+        "key",
+        "apikey",
+        "xapikey",
+        "xgoogapikey",
+        "accesskey",
+        "accesskeyid",
+        "awsaccesskeyid",
+        "secretkey",
+        "subscriptionkey",
+        "authkey",
+        "appkey",
+        "appsecret",
+        "clientsecret",
+        "secret",
+        "token",
+        "accesstoken",
+        "refreshtoken",
+        "idtoken",
+        "idtokenhint",
+        "authtoken",
+        "sessiontoken",
+        "securitytoken",
+        "xamzsecuritytoken",
+        "xamzcredential",
+        "xamzsignature",
+        "xgoogcredential",
+        "xgoogsignature",
+        "csrftoken",
+        "oauthtoken",
+        "oauthsignature",
+        "auth",
+        "authorization",
+        "bearer",
+        "jwt",
+        "assertion",
+        "clientassertion",
+        "samlrequest",
+        "samlresponse",
+        "password",
+        "passwd",
+        "passphrase",
+        "pass",
+        "pwd",
+        "pw",
+        "credential",
+        "credentials",
+        "sig",
+        "signature",
+        "hmac",
+        "session",
+        "sessionid",
+        "sid",
+        "jsessionid",
+        "phpsessid",
+        "code",
+        "codeverifier",
+        "otp",
+        "pin",
+        "ticket",
+        "cookie",
+    }
+)
+_SECRET_PARAMETER_ENDS = ("token", "secret", "password", "apikey", "signature", "credential", "credentials", "passwd")
+_PARAMETER = re.compile(r"([?&;#])([^=&;#?\s]{1,128})=([^&;#\s\"'<>]*)")
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/?#\s@\"'<>]*@")
+# Values that look like a credential wherever they stand.
+_SHAPED = re.compile(
+    r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"  # JSON Web Token
+    r"|\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{12,}"  # OpenAI, Anthropic, Stripe
+    r"|\bAIza[A-Za-z0-9_\-]{20,}"  # Google
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"  # AWS
+    r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{16,}"  # GitHub
+    r"|\bglpat-[A-Za-z0-9_\-]{16,}"  # GitLab
+    r"|\bxox[abeoprs]-[A-Za-z0-9\-]{10,}"  # Slack
+    r"|\b(?:hf|gsk|r8|xai|pplx|nvapi|fw|tgp|ya29)[-_.][A-Za-z0-9_\-]{16,}"  # model hosts, Google OAuth
+    r"|\b(?i:bearer|basic|token)\s+[A-Za-z0-9+/=_.\-~]{8,}"
+)
+
+
+def redact_headers(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The same fields with secret values replaced. Names are compared in lower case and returned as given."""
+    return tuple((name, redact_value(name, value)) for name, value in pairs)
+
+
+@lru_cache(maxsize=4096)
+def redact_value(name: str, value: str) -> str:
+    """The value of one header field or gRPC metadata entry, with what is secret replaced."""
+    lower = name.lower()
+    if is_secret_name(lower):
+        return _keep_scheme(value)
+    if lower in ("www-authenticate", "proxy-authenticate"):
+        return _SHAPED.sub(MARKER, value)
+    return redact_text(value)
+
+
+@lru_cache(maxsize=1024)
+def is_secret_name(name: str) -> bool:
+    """Whether a header of this (lower case) name carries a credential or an account's identity."""
+    if name in _SECRET_HEADERS:
+        return True
+    if name in _HARMLESS_HEADERS or _TOKEN_MEASUREMENT.search(name):
+        return False
+    words = _WORD_BREAK.split(name)
+    return words[-1] == "key" or not _SECRET_WORDS.isdisjoint(words)
+
+
+def redact_target(path: str) -> str:
+    """A request target or URL: userinfo and the values of secret-looking query parameters replaced, all else as it was."""
+    return redact_text(path)
+
+
+def redact_text(text: str) -> str:
+    """Any text that may hold URLs or credentials: userinfo, secret query values and credential-shaped words replaced."""
+    if "@" in text:
+        text = _USERINFO.sub(rf"\1{MARKER}@", text)
+    if "=" in text:
+        text = _PARAMETER.sub(_redact_parameter, text)
+    return _SHAPED.sub(MARKER, text) if len(text) > 15 else text
+
+
+def _keep_scheme(value: str) -> str:
+    scheme, blank, _ = value.partition(" ")
+    return f"{scheme} {MARKER}" if blank and scheme.lower() in _SCHEMES else MARKER
+
+
+def _redact_parameter(match: re.Match[str]) -> str:
+    separator, name, value = match.groups()
+    return f"{separator}{name}={MARKER}" if value and is_secret_parameter(name) else match.group()
+
+
+def is_secret_parameter(name: str) -> bool:
+    """Whether a query parameter of this name carries a credential."""
+    plain = _unquote(name).lower().replace("-", "").replace("_", "").replace("[]", "")
+    return plain in _SECRET_PARAMETERS or plain.endswith(_SECRET_PARAMETER_ENDS)
+
+
+def _unquote(name: str) -> str:
+    """Percent-decoded, since ``%6bey`` is ``key`` to the server."""
+    if "%" not in name:
+        return name
+    from urllib.parse import unquote
+
+    return unquote(name)
