@@ -1,0 +1,192 @@
+"""DNS resolution to connection: which lookup did this connection wait for?
+
+A lookup belongs to a connection when one of its answers has the connection's server address and came before the SYN, and the SYN is not
+much later (then the address came from a cache). All queries of one client for one name belong together:
+A, AAAA and HTTPS, the search list's names, retries.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from netdiag.analysis.marks import Mark
+from netdiag.records.dns import NameResolution
+
+ANSWER_TO_SYN_NS = 1_000_000_000
+"""An answer older than this when the SYN leaves was a cached address: nobody waits that long to connect."""
+SAME_LOOKUP_NS = 1_000_000_000
+"""Queries for one name with a longer silence between them are two lookups."""
+RETRY_NS = 5_500_000_000
+"""How long an unanswered query is waited for: glibc's and most resolvers' 5 s, and some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial:
+    """What pairing needs to know of one connection."""
+
+    connection_id: int
+    client: str
+    server: str
+    syn_at: int
+    names: frozenset[str] = frozenset()
+    """SNI and host of the first request, lower case; empty when nothing names the server."""
+    failed_at: int | None = None
+    """When the client can have given this attempt up, None for one that succeeded: another address may follow soon after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """The dns phase of the connections that waited for it. ``resolutions`` are indices into the list given to ``pair``."""
+
+    name: str
+    query: Mark
+    answer: Mark
+    resolutions: tuple[int, ...]
+
+
+def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[int, Lookup]:
+    """Connection id to the lookup it waited for; connections that used a cached or literal address are absent."""
+    by_client: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
+    lookups = _lookups(resolutions)
+    for lookup in lookups:
+        for address, answered_at in lookup.addresses.items():
+            by_client[lookup.client, address].append(_Answer(answered_at, lookup))
+    waited: dict[int, Lookup] = {}
+    for dial in sorted(dials, key=lambda d: d.syn_at):
+        found = _waited_for(dial, by_client.get((dial.client, dial.server), []))
+        if found is None:
+            continue
+        found.dialled(dial)
+        waited[dial.connection_id] = found.phase(resolutions)
+    return waited
+
+
+@dataclass(slots=True)
+class _Queries:
+    """All queries of one client for one name in one go."""
+
+    client: str
+    base: str
+    members: list[int]
+    addresses: dict[str, int]
+    """Address to the time of the answer that brought it first."""
+    ends_at: int
+    """Last answer, or when an unanswered query stops being waited for."""
+    first_syn_at: int | None = None
+    reach_at: int = 0
+    """A SYN soon after this still belongs to this lookup."""
+
+    def dialled(self, dial: Dial) -> None:
+        """Remember an attempt to one of the addresses."""
+        if self.first_syn_at is None:
+            self.first_syn_at = self.reach_at = dial.syn_at
+        if dial.failed_at is not None:
+            self.reach_at = max(self.reach_at, dial.failed_at)
+
+    def phase(self, resolutions: Sequence[NameResolution]) -> Lookup:
+        """First query to last answer before the first SYN."""
+        before = self.first_syn_at or 0
+        asked = [resolutions[i] for i in self.members]
+        asked = [r for r in asked if r.query_at is not None and r.query_at <= before]
+        answered = [r for r in asked if r.response_at is not None and r.response_at <= before]
+        first = min(asked, key=lambda r: r.query_at or 0)
+        last = max(answered, key=lambda r: r.response_at or 0)
+        return Lookup(
+            name=self.base,
+            query=Mark(first.query_at or 0, first.query_packet),
+            answer=Mark(last.response_at or 0, last.response_packet),
+            resolutions=tuple(self.members),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    answered_at: int
+    lookup: _Queries
+
+
+def _waited_for(dial: Dial, answers: list[_Answer]) -> _Queries | None:
+    """The latest fresh answer before the SYN; by name where the connection says which."""
+    fresh = [a for a in answers if _fresh(a, dial.syn_at)]
+    if dial.names:
+        fresh = [a for a in fresh if _is_for(a.lookup.base, dial.names)]
+    return max(fresh, key=lambda a: a.answered_at).lookup if fresh else None
+
+
+def _fresh(answer: _Answer, syn_at: int) -> bool:
+    """Within reach of the answer, or of an earlier attempt to another of its addresses (RFC 8305, or one after the other)."""
+    lookup = answer.lookup
+    reach_at = lookup.ends_at if lookup.first_syn_at is None else lookup.reach_at
+    return answer.answered_at <= syn_at <= reach_at + ANSWER_TO_SYN_NS
+
+
+def _is_for(base: str, names: frozenset[str]) -> bool:
+    """The search list appends suffixes to what was asked for (resolv.conf(5))."""
+    return any(base == name or base.startswith(name + ".") for name in names)
+
+
+def _lookups(resolutions: Sequence[NameResolution]) -> list[_Queries]:
+    """Group queries by client and name, split at long silences; names of one search list join under the shortest of them."""
+    chains: dict[tuple[str, str], list[_Queries]] = defaultdict(list)
+    order = sorted(
+        (i for i, r in enumerate(resolutions) if r.query_at is not None),
+        key=lambda i: (resolutions[i].query_at, len(resolutions[i].name)),
+    )
+    for i in order:
+        _add(chains, resolutions[i], i)
+    return _merge_search_lists([lookup for chain in chains.values() for lookup in chain])
+
+
+def _add(chains: dict[tuple[str, str], list[_Queries]], resolution: NameResolution, index: int) -> None:
+    name = resolution.name.lower().rstrip(".")
+    chain = chains[resolution.client.address, name]
+    query_at = resolution.query_at or 0
+    ends_at = resolution.response_at if resolution.response_at is not None else query_at + RETRY_NS
+    if not chain or query_at - chain[-1].ends_at > SAME_LOOKUP_NS:
+        chain.append(_Queries(resolution.client.address, name, [], {}, ends_at))
+    lookup = chain[-1]
+    lookup.members.append(index)
+    lookup.ends_at = max(lookup.ends_at, ends_at)
+    if resolution.response_at is not None:
+        for address in resolution.addresses:
+            lookup.addresses.setdefault(address, resolution.response_at)
+
+
+def _merge_search_lists(lookups: list[_Queries]) -> list[_Queries]:
+    """``name.suffix`` asked just before or after ``name`` by the same client is part of the same lookup."""
+    by_client: dict[str, list[_Queries]] = defaultdict(list)
+    for lookup in lookups:
+        by_client[lookup.client].append(lookup)
+    kept: list[_Queries] = []
+    for group in by_client.values():
+        kept += _merged(group)
+    return kept
+
+
+def _merged(group: list[_Queries]) -> list[_Queries]:
+    by_name: dict[str, list[_Queries]] = defaultdict(list)
+    for lookup in group:
+        by_name[lookup.base].append(lookup)
+    absorbed: set[int] = set()
+    for lookup in group:
+        if lookup.addresses:
+            continue
+        for base in _parents(lookup.base):
+            target = next((t for t in by_name.get(base, ()) if t.addresses and _adjoin(lookup, t)), None)
+            if target is not None:
+                target.members += lookup.members
+                absorbed.add(id(lookup))
+                break
+    return [lookup for lookup in group if id(lookup) not in absorbed]
+
+
+def _parents(name: str) -> list[str]:
+    """``a.b.corp.example`` may have been made from ``a``, ``a.b`` …, the longest first."""
+    labels = name.split(".")
+    return [".".join(labels[:n]) for n in range(len(labels) - 1, 0, -1)]
+
+
+def _adjoin(suffixed: _Queries, plain: _Queries) -> bool:
+    return abs(plain.ends_at - suffixed.ends_at) <= RETRY_NS + SAME_LOOKUP_NS

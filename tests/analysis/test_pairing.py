@@ -1,0 +1,129 @@
+"""Which lookup did a connection wait for?"""
+
+from __future__ import annotations
+
+from netdiag.analysis.pairing import Dial, Lookup, pair
+from netdiag.records.dns import NameResolution
+from netdiag.records.endpoint import Endpoint
+
+MS = 1_000_000
+RESOLVER = Endpoint("10.0.0.53", 53)
+
+
+def asked(
+    name: str,
+    at_ms: float,
+    answered_ms: float | None,
+    *addresses: str,
+    type: str = "A",
+    rcode: str = "NOERROR",
+    client: str = "10.0.0.1",
+) -> NameResolution:
+    return NameResolution(
+        name=name,
+        type=type,
+        resolver=RESOLVER,
+        client=Endpoint(client, 40000),
+        transport="udp",
+        query_at=int(at_ms * MS),
+        query_packet=int(at_ms) + 1,
+        response_at=None if answered_ms is None else int(answered_ms * MS),
+        response_packet=None if answered_ms is None else int(answered_ms) + 1,
+        duration_ns=None if answered_ms is None else int((answered_ms - at_ms) * MS),
+        rcode=None if answered_ms is None else rcode,
+        addresses=addresses,
+    )
+
+
+def dial(
+    id: int, server: str, syn_ms: float, *names: str, failed_ms: float | None = None, client: str = "10.0.0.1"
+) -> Dial:
+    return Dial(
+        connection_id=id,
+        client=client,
+        server=server,
+        syn_at=int(syn_ms * MS),
+        names=frozenset(names),
+        failed_at=None if failed_ms is None else int(failed_ms * MS),
+    )
+
+
+def span_ms(lookup: Lookup) -> tuple[float, float]:
+    return lookup.query.at / MS, lookup.answer.at / MS
+
+
+def test_from_the_first_query_of_any_type_to_the_last_answer_before_the_syn() -> None:
+    resolutions = [
+        asked("llm.example", 0, 20, "192.0.2.1"),
+        asked("llm.example", 1, 50, "2001:db8::1", type="AAAA"),
+        asked("llm.example", 1, 90, type="HTTPS"),
+    ]
+    found = pair(resolutions, [dial(7, "192.0.2.1", 60)])
+    assert span_ms(found[7]) == (0, 50)
+    assert set(found[7].resolutions) == {0, 1, 2}
+
+
+def test_six_connections_at_once_all_waited() -> None:
+    found = pair([asked("a.example", 0, 10, "192.0.2.1")], [dial(i, "192.0.2.1", 11 + i) for i in range(6)])
+    assert sorted(found) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_later_connection_used_the_cache() -> None:
+    resolutions = [asked("a.example", 0, 10, "192.0.2.1")]
+    assert sorted(pair(resolutions, [dial(0, "192.0.2.1", 11), dial(1, "192.0.2.1", 9_000)])) == [0]
+    assert pair(resolutions, [dial(1, "192.0.2.1", 9_000)]) == {}
+
+
+def test_the_answer_must_come_before_the_syn() -> None:
+    assert pair([asked("a.example", 0, 10, "192.0.2.1")], [dial(0, "192.0.2.1", 9)]) == {}
+
+
+def test_search_list_misses_belong_to_the_lookup() -> None:
+    resolutions = [
+        asked("llm.example.corp.lan", 0, 20, rcode="NXDOMAIN"),
+        asked("llm.example.lan", 21, 40, rcode="NXDOMAIN"),
+        asked("llm.example", 41, 60, "192.0.2.1"),
+    ]
+    found = pair(resolutions, [dial(0, "192.0.2.1", 61, "llm.example")])
+    assert span_ms(found[0]) == (0, 60)
+
+
+def test_a_search_list_hit_is_found_under_the_short_name() -> None:
+    resolutions = [asked("api", 0, 5, rcode="NXDOMAIN"), asked("api.corp.lan", 6, 9, "10.9.9.9")]
+    assert span_ms(pair(resolutions, [dial(0, "10.9.9.9", 10, "api")])[0])[1] == 9
+
+
+def test_one_address_many_names_the_server_name_decides() -> None:
+    resolutions = [asked("one.example", 0, 10, "192.0.2.1"), asked("two.example", 2, 30, "192.0.2.1")]
+    found = pair(resolutions, [dial(0, "192.0.2.1", 31, "one.example"), dial(1, "192.0.2.1", 32, "two.example")])
+    assert (found[0].name, found[1].name) == ("one.example", "two.example")
+    assert pair(resolutions, [dial(0, "192.0.2.1", 31, "three.example")]) == {}
+
+
+def test_a_retry_after_silence_is_one_lookup() -> None:
+    resolutions = [asked("a.example", 0, None), asked("a.example", 5_000, 5_020, "192.0.2.1")]
+    assert span_ms(pair(resolutions, [dial(0, "192.0.2.1", 5_021)])[0]) == (0, 5_020)
+
+
+def test_the_client_waits_for_a_query_that_is_never_answered() -> None:
+    resolutions = [asked("a.example", 0, 20, "192.0.2.1"), asked("a.example", 0, None, type="AAAA")]
+    assert span_ms(pair(resolutions, [dial(0, "192.0.2.1", 4_000)])[0]) == (0, 20)
+
+
+def test_the_second_address_after_the_first_failed() -> None:
+    resolutions = [asked("a.example", 0, 10, "192.0.2.1", "192.0.2.2")]
+    found = pair(resolutions, [dial(0, "192.0.2.1", 11, failed_ms=20_000), dial(1, "192.0.2.2", 20_100)])
+    assert span_ms(found[1]) == (0, 10)
+
+
+def test_clients_are_kept_apart() -> None:
+    resolutions = [asked("a.example", 0, 10, "192.0.2.1", client="10.0.0.2")]
+    assert pair(resolutions, [dial(0, "192.0.2.1", 11)]) == {}
+
+
+def test_an_answer_without_its_query_leads_nowhere() -> None:
+    lone = asked("a.example", 0, 10, "192.0.2.1")
+    import dataclasses
+
+    lone = dataclasses.replace(lone, query_at=None, query_packet=None, duration_ns=None)
+    assert pair([lone], [dial(0, "192.0.2.1", 11)]) == {}
