@@ -1,0 +1,157 @@
+"""Distributions of exchanges by arm, honest about what n allows (comparisons.md section 1).
+
+A quantile is given only when a two-sided 95 % distribution-free interval for it exists; an interval is a pair of order statistics and
+assumes nothing about the shape. Failed exchanges are counted by outcome and never enter a duration.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import ceil, comb
+
+from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.statistics import Distribution, Exclusion, Statistics
+
+LEVEL = 0.95
+_TAIL = (1 - LEVEL) / 2
+NEEDED = {50: 6, 90: 29, 95: 59, 99: 299}
+"""Smallest n for which a two-sided 95 % distribution-free interval of the percentile exists; the median itself is shown from n = 1."""
+
+_SUCCESS = frozenset({Outcome.OK, Outcome.UNKNOWN})
+"""Without keys nothing says that an exchange failed, so it counts."""
+
+
+def distribution(values_ns: Iterable[int]) -> Distribution:
+    """The distribution of one quantity; every number is None when there is no value."""
+    ordered = sorted(values_ns)
+    n = len(ordered)
+    if n == 0:
+        return Distribution(n=0, min=None, p50=None, p90=None, p95=None, p99=None, max=None)
+    interval = median_interval_ranks(n)
+    return Distribution(
+        n=n,
+        min=ordered[0],
+        p50=median(ordered),
+        p90=_percentile(ordered, 90),
+        p95=_percentile(ordered, 95),
+        p99=_percentile(ordered, 99),
+        max=ordered[-1],
+        interval_lo=None if interval is None else ordered[interval[0] - 1],
+        interval_hi=None if interval is None else ordered[interval[1] - 1],
+    )
+
+
+def median(ordered: Sequence[int]) -> int:
+    """The middle value, or the mean of the two middle ones rounded down. ``ordered`` is sorted and not empty."""
+    n = len(ordered)
+    return ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) // 2
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int | None:
+    """Nearest rank: a value that was measured, never one between two; None when n cannot support it."""
+    n = len(ordered)
+    return ordered[ceil(percent * n / 100) - 1] if n >= NEEDED[percent] else None
+
+
+@lru_cache(maxsize=1024)
+def median_interval_ranks(n: int) -> tuple[int, int] | None:
+    """Ranks (from 1) of the two order statistics that enclose the median with at least 95 %; None for n < 6."""
+    if n < NEEDED[50]:
+        return None
+    if n > 1000:  # the binomial is as good as normal, and its exact sums are large integers
+        half = 0.98 * n**0.5
+        return max(1, int((n - 1) / 2 - half)), min(n, ceil((n + 3) / 2 + half))
+    below, rank = 1, 1  # P(rank-th value > median) = P(Binomial(n, 1/2) < rank)
+    while (below + comb(n, rank)) / 2**n <= _TAIL:
+        below += comb(n, rank)
+        rank += 1
+    return rank, n + 1 - rank
+
+
+def arm_of(exchange: Exchange) -> str:
+    """The probe's arm; in a file the protocol, with new and reused connections apart because they answer different questions."""
+    if exchange.arm is not None:
+        return exchange.arm
+    return f"{exchange.protocol or 'encrypted'}{', reused' if exchange.reused else ''}"
+
+
+def durations_ns(exchange: Exchange) -> dict[str, int]:
+    """Every quantity of one exchange by name: its phases, ``total``, ``unattributed`` and the first-times counted from its beginning."""
+    found: dict[str, int] = defaultdict(int)
+    for phase in exchange.phases:
+        found[str(phase.name)] += phase.duration_ns
+    found["total"] = exchange.total_ns
+    found["unattributed"] = exchange.unattributed_ns
+    found.update(_first_times(exchange))
+    return dict(found)
+
+
+def _first_times(exchange: Exchange) -> dict[str, int]:
+    found: dict[str, int] = {}
+    answered = next((p.started_at for p in exchange.phases if p.name == "transfer"), None)
+    if answered is not None:
+        found["first_byte"] = answered - exchange.started_at
+    sent = next((p.started_at for p in exchange.phases if p.name == "send"), None)
+    if exchange.stream is None or sent is None:
+        return found
+    for name in ("first_event", "first_token", "first_visible"):
+        value = getattr(exchange.stream, f"{name}_ns")
+        if value is not None:
+            found[name] = sent - exchange.started_at + value
+    return found
+
+
+def statistics(exchanges: Iterable[Exchange]) -> tuple[Statistics, ...]:
+    """One row per arm, in the order in which the arms first appear."""
+    arms: dict[str, list[Exchange]] = defaultdict(list)
+    for exchange in exchanges:
+        arms[arm_of(exchange)].append(exchange)
+    return tuple(_of_arm(arm, rows) for arm, rows in arms.items())
+
+
+def _of_arm(arm: str, rows: list[Exchange]) -> Statistics:
+    values: dict[str, list[int]] = defaultdict(list)
+    excluded: list[Exclusion] = []
+    for row in rows:
+        reason = _excluded(row)
+        if reason is not None:
+            excluded.append(Exclusion(exchange_id=row.id, reason=reason))
+            continue
+        for name, value in durations_ns(row).items():
+            values[name].append(value)
+    return Statistics(
+        arm=arm,
+        n=len(rows) - len(excluded),
+        excluded=tuple(excluded),
+        phases={name: distribution(values[name]) for name in _ORDER if name in values},
+        outcomes=dict(Counter(str(row.outcome) for row in rows)),
+    )
+
+
+_ORDER = (
+    *(
+        "queue",
+        "dns",
+        "proxy",
+        "tcp",
+        "tls",
+        "send",
+        "continue",
+        "wait",
+        "transfer",
+        "deliver",
+        "unattributed",
+        "total",
+    ),
+    *("first_byte", "first_event", "first_token", "first_visible"),
+)
+
+
+def _excluded(exchange: Exchange) -> str | None:
+    """Why this exchange's durations do not count; None when they do."""
+    if exchange.outcome not in _SUCCESS:
+        status = f" {exchange.status}" if exchange.status is not None else ""
+        return f"{exchange.outcome}{status}"
+    return "pushed by the server" if exchange.pushed else None
