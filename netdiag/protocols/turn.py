@@ -89,6 +89,8 @@ class Turn:
     """HPACK history was missing, so some fields are unknown."""
     error_code: int | None = None
     """RST_STREAM or GOAWAY error code."""
+    ended: Moment | None = None
+    """The RST_STREAM or GOAWAY that ended the turn; None for every other end."""
     open_streams: int | None = None
     """HTTP/2: streams of the client that were open when this one was opened; None for HTTP/1."""
     other_data_bytes: int = 0
