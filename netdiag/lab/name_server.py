@@ -88,12 +88,8 @@ class Query:
             place += 1 + message[place]
         if place + 5 > len(message):
             return None
-        return cls(
-            int.from_bytes(message[:2], "big"),
-            ".".join(labels),
-            *struct.unpack_from("!H", message, place + 1),
-            message[12 : place + 5],
-        )
+        (kind,) = struct.unpack_from("!H", message, place + 1)
+        return cls(int.from_bytes(message[:2], "big"), ".".join(labels), kind, message[12 : place + 5])
 
 
 class Zone:
