@@ -1,0 +1,110 @@
+"""An exchange before it has an id: its turn, its milestones, how it ended. ``exchange`` makes the frozen record when somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netdiag.analysis.marks import Mark, Marks
+from netdiag.analysis.phases import Breakdown, split
+from netdiag.analysis.stream_timing import stream_timing
+from netdiag.protocols.turn import Turn
+from netdiag.records.connection import Connection, Vantage
+from netdiag.records.exchange import Exchange, InterimResponse, Outcome
+from netdiag.records.timing import PhaseName
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """Everything about one exchange but its id. ``marks`` is not empty."""
+
+    connection: Connection | None
+    marks: Marks
+    turn: Turn | None = None
+    ended: Mark | None = None
+    """Where it stopped, for an exchange that did not run to the last octet of its answer."""
+    ordinal: int = 0
+    idle_before_ns: int | None = None
+    outcome: Outcome = Outcome.UNKNOWN
+    outcome_detail: str | None = None
+    server_name: str | None = None
+    opener: Draft | None = None
+    """The exchange whose set-up this one waited for."""
+    request_packet: int | None = None
+    response_packet: int | None = None
+    request_bytes: int | None = None
+    response_bytes: int | None = None
+    loss_ns: int | None = None
+    window_ns: int | None = None
+
+    @property
+    def started_at(self) -> int:
+        """First thing done for this exchange."""
+        return min(mark.at for mark in self.marks.values())
+
+    def exchange(self, id: int, opener_id: int | None = None) -> Exchange:
+        """The record under its id."""
+        breakdown = split(self.marks, ended=self.ended)
+        path_ns, think_ns = wait_shares_ns(breakdown, self.connection)
+        turn = self.turn or _NOTHING_READ
+        return Exchange(
+            id=id,
+            connection_id=None if self.connection is None else self.connection.id,
+            stream_id=turn.stream_id,
+            ordinal=self.ordinal,
+            reused=self.ordinal > 0,
+            idle_before_ns=self.idle_before_ns,
+            protocol=turn.protocol or None,
+            method=turn.method,
+            scheme=turn.scheme,
+            authority=turn.authority,
+            path=turn.path,
+            status=turn.status,
+            grpc_status=turn.grpc_status,
+            interim=tuple(
+                InterimResponse(status=i.status, at=i.moment.deliverable_at, packet=i.moment.packet)
+                for i in turn.interim
+            ),
+            outcome=self.outcome,
+            outcome_detail=self.outcome_detail,
+            request_packet=self.request_packet,
+            response_packet=self.response_packet,
+            request_bytes=self.request_bytes,
+            response_bytes=self.response_bytes,
+            request_headers=turn.request_headers,
+            response_headers=turn.response_headers,
+            trailers=turn.trailers,
+            started_at=breakdown.started_at,
+            ended_at=breakdown.ended_at,
+            total_ns=breakdown.total_ns,
+            unattributed_ns=breakdown.unattributed_ns,
+            phases=breakdown.phases,
+            wait_path_ns=path_ns,
+            wait_think_ns=think_ns,
+            loss_ns=self.loss_ns,
+            window_ns=self.window_ns,
+            server_name=self.server_name,
+            opener_id=opener_id,
+            pushed=turn.pushed,
+            stream=stream_timing(turn),
+        )
+
+
+_NOTHING_READ = Turn(ordinal=0, protocol="")
+
+
+def wait_shares_ns(breakdown: Breakdown, connection: Connection | None) -> tuple[int | None, int | None]:
+    """(least part of the wait that the path needs, most that the server can have thought); None without a wait or a round-trip time."""
+    wait = next((p for p in breakdown.phases if p.name is PhaseName.WAIT), None)
+    rtt_ns = None if connection is None else path_rtt_ns(connection)
+    if wait is None or rtt_ns is None:
+        return None, None
+    path_ns = min(rtt_ns, wait.duration_ns)
+    return path_ns, wait.duration_ns - path_ns
+
+
+def path_rtt_ns(connection: Connection) -> int | None:
+    """Round trip between the capture point and the server: at the server's side the wait contains hardly any path."""
+    known = [ns for ns in (connection.handshake_rtt_ns, connection.min_rtt_ns) if ns is not None]
+    if connection.vantage in (Vantage.SERVER, Vantage.MIDDLE):
+        return connection.handshake_rtt_ns
+    return min(known, default=None)

@@ -1,0 +1,187 @@
+"""How an exchange ended, told from its turn and from what the connection did afterwards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.protocols.turn import Turn, TurnEnd
+from netdiag.records.connection import Connection, Side
+from netdiag.records.exchange import Outcome
+from netdiag.records.tls import Alert, TlsSession
+
+CLOSE_NOTIFY = 0
+USER_CANCELED = 90
+_FATAL = 2
+
+
+class Ending(NamedTuple):
+    """``at`` is None when the exchange ran to its last octet."""
+
+    outcome: Outcome
+    detail: str | None = None
+    at: Mark | None = None
+
+
+_WHOLE = frozenset({TurnEnd.COMPLETE, TurnEnd.TUNNEL})
+_BY_FRAME = {
+    TurnEnd.RESET_BY_CLIENT: "RST_STREAM from client",
+    TurnEnd.RESET_BY_SERVER: "RST_STREAM from server",
+    TurnEnd.GOAWAY: "GOAWAY below this stream",
+    TurnEnd.REFUSED: "REFUSED_STREAM",
+}
+
+
+def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Ending:
+    """The end of a turn that could be read. ``gaps``: octets of this connection are missing from the capture."""
+    if turn.end in _WHOLE:
+        return Ending(_by_status(turn), _status_detail(turn))
+    if turn.end is TurnEnd.UNTIL_CLOSE:
+        return _ending_until_close(turn, connection)
+    if turn.end in _BY_FRAME:
+        code = "" if turn.error_code is None else f", error code {turn.error_code}"
+        return Ending(Outcome.RESET, _BY_FRAME[turn.end] + code, _mark_of_frame(turn, connection))
+    return _cut_short(turn, connection, gaps)
+
+
+def _by_status(turn: Turn) -> Outcome:
+    failed = (turn.status is not None and turn.status >= 400) or turn.grpc_status not in (None, 0)
+    if turn.status is None:
+        return Outcome.UNKNOWN
+    return Outcome.HTTP_ERROR if failed else Outcome.OK
+
+
+def _status_detail(turn: Turn) -> str | None:
+    return f"gRPC status {turn.grpc_status}" if turn.grpc_status not in (None, 0) else None
+
+
+def _ending_until_close(turn: Turn, connection: Connection) -> Ending:
+    server = connection.sides.server
+    if server.rst_at is not None and server.fin_at is None:
+        return Ending(
+            Outcome.RESET,
+            "RST from server in a body that only the close delimits",
+            Mark(server.rst_at, server.rst_packet),
+        )
+    return Ending(_by_status(turn), "the body ends with the connection, so it may have been cut short")
+
+
+def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:
+    if turn.ended is None:
+        return Mark(connection.last_at, connection.last_packet)
+    return Mark(turn.ended.deliverable_at, turn.ended.packet)
+
+
+def _cut_short(turn: Turn, connection: Connection, gaps: bool) -> Ending:
+    """The octets end before the message does: because of the connection, or because of the capture."""
+    reset = first_reset(connection)
+    if reset is not None and not gaps:
+        who, mark = reset
+        return Ending(Outcome.RESET, f"RST from {who} {_where(turn)}", mark)
+    if connection.close_reason == "fin" and not gaps:
+        who, mark = first_fin(connection) or ("peer", last_mark(connection))
+        return Ending(Outcome.CLOSED_EARLY, f"closed by {who} {_where(turn)}", mark)
+    why = "octets are missing from the capture" if gaps else "the capture ends before the answer does"
+    return Ending(Outcome.INCOMPLETE, why, _last_octet(turn) if gaps else last_mark(connection))
+
+
+def _where(turn: Turn) -> str:
+    if turn.response_first is not None:
+        return "in the middle of the answer"
+    return "before any answer" if turn.request_last is not None else "in the middle of the request"
+
+
+def _last_octet(turn: Turn) -> Mark | None:
+    """Where octets are missing, the last one seen of this exchange is the best end there is."""
+    if turn.response_last is not None:
+        return Mark(turn.response_last.deliverable_at, turn.response_last.packet)
+    known = [m for m in (turn.response_head_last, turn.response_first) if m is not None]
+    if known:
+        return Mark(known[0].deliverable_at, known[0].packet)
+    sent = [m for m in (turn.request_last, turn.request_head_last, turn.request_first) if m is not None]
+    return Mark(sent[0].seen_at, sent[0].packet) if sent else None
+
+
+def last_mark(connection: Connection) -> Mark:
+    """The last packet of the connection in the capture."""
+    return Mark(connection.last_at, connection.last_packet)
+
+
+def first_reset(connection: Connection) -> tuple[str, Mark] | None:
+    """Who sent the first RST, and when."""
+    return _first([("client", connection.sides.client), ("server", connection.sides.server)], "rst")
+
+
+def first_fin(connection: Connection) -> tuple[str, Mark] | None:
+    """Who sent the first FIN, and when."""
+    return _first([("client", connection.sides.client), ("server", connection.sides.server)], "fin")
+
+
+def _first(sides: list[tuple[str, Side]], what: str) -> tuple[str, Mark] | None:
+    found = [(who, getattr(side, f"{what}_at"), getattr(side, f"{what}_packet")) for who, side in sides]
+    seen = [(who, at, packet) for who, at, packet in found if at is not None]
+    if not seen:
+        return None
+    who, at, packet = min(seen, key=lambda row: row[1])
+    return who, Mark(at, packet)
+
+
+def ending_without_a_turn(connection: Connection, marks: Marks, capture_ends_at: int) -> Ending | None:
+    """Why a connection carried no request; None when it simply was not used (opened ahead, scanned, closed in order)."""
+    if connection.close_reason == "refused":
+        _, mark = first_reset(connection) or ("server", last_mark(connection))
+        return Ending(Outcome.REFUSED, "the SYN was answered with RST", mark)
+    if Milestone.SYN_ACK not in marks and Milestone.SYN in marks:
+        return _unanswered_syn(connection, capture_ends_at)
+    if Milestone.CLIENT_HELLO in marks:
+        return _failed_handshake(connection, marks)
+    reset = connection.sides.server.rst_at
+    if (
+        reset is not None
+        and Milestone.SYN in marks
+        and not connection.sides.client.payload_bytes
+        and not connection.sides.server.payload_bytes
+    ):
+        if connection.sides.client.fin_at is not None and connection.sides.client.fin_at <= reset:
+            return None
+        return Ending(
+            Outcome.RESET, "RST from server before any request", Mark(reset, connection.sides.server.rst_packet)
+        )
+    return None
+
+
+_PATIENCE_NS = 1_000_000_000
+"""The first retransmission timeout of a SYN (RFC 6298 section 2.1): with less silence than this at the end, nothing has failed yet."""
+
+
+def _unanswered_syn(connection: Connection, capture_ends_at: int) -> Ending | None:
+    if connection.sides.server.packets:
+        return None  # something came back, only the SYN-ACK was not captured
+    last = last_mark(connection)
+    if (
+        connection.sides.client.rst_at is None
+        and capture_ends_at - connection.last_at < _PATIENCE_NS
+        and not connection.syn_retries
+    ):
+        return Ending(Outcome.INCOMPLETE, "the capture ends before the SYN is answered", last)
+    return Ending(Outcome.TIMEOUT_CONNECT, f"{connection.syn_retries + 1} SYN without an answer", last)
+
+
+def _failed_handshake(connection: Connection, marks: Marks) -> Ending | None:
+    alert = fatal_alert(connection.tls)
+    if alert is not None:
+        return Ending(Outcome.TLS_FAIL, f"alert {alert.name} from {alert.sender}", Mark(alert.at, alert.packet))
+    if Milestone.TLS_FINISHED in marks:
+        return None
+    reset, fin = first_reset(connection), first_fin(connection)
+    if reset is not None and (fin is None or reset[1].at <= fin[1].at):
+        return Ending(Outcome.RESET, f"RST from {reset[0]} during the TLS handshake", reset[1])
+    if fin is not None:
+        return Ending(Outcome.TLS_FAIL, f"closed by {fin[0]} during the TLS handshake", fin[1])
+    return Ending(Outcome.INCOMPLETE, "the capture ends before the TLS handshake does", last_mark(connection))
+
+
+def fatal_alert(session: TlsSession | None) -> Alert | None:
+    """The first alert that ends a session for a reason (RFC 8446 section 6); closing in order is none."""
+    alerts = () if session is None else session.alerts
+    return next((a for a in alerts if a.level == _FATAL and a.description not in (CLOSE_NOTIFY, USER_CANCELED)), None)
