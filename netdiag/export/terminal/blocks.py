@@ -1,0 +1,288 @@
+"""One request as rows of phases on its own time axis; one call as the rows of its attempts and back-offs on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from netdiag.export.terminal.bars import Axis, bar, gaps_bar, ticks
+from netdiag.export.terminal.notes import Notes, gaps, unattributed
+from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
+from netdiag.palette import HATCHED, PHASE_HUES
+from netdiag.records.analysis import Analysis
+from netdiag.records.call import Backoff, Call
+from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.labels import (
+    arm_name,
+    connection_of,
+    exchange_of,
+    host_of,
+    protocol_name,
+    request_label,
+    result_label,
+)
+from netdiag.records.stream import EventKind
+from netdiag.records.timing import Method, Phase, PhaseName
+from netdiag.sanitise import one_line
+from netdiag.units import format_bytes, format_duration, format_ms
+
+_INDENT = 2
+_NAME = 12
+_SMALLEST_BAR = 14
+_MOST_MEASURED = 500
+_FAIR_OUTCOMES = frozenset({Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE, Outcome.HTTP_ERROR})
+_AFTER_SETUP = frozenset({PhaseName.SEND, PhaseName.WAIT, PhaseName.TRANSFER})
+_ENDED_IN = {
+    Outcome.DNS_FAIL: "dns",
+    Outcome.REFUSED: "tcp",
+    Outcome.UNREACHABLE: "tcp",
+    Outcome.TIMEOUT_CONNECT: "tcp",
+    Outcome.TLS_FAIL: "tls",
+    Outcome.TIMEOUT_WRITE: "send",
+    Outcome.TIMEOUT_READ: "wait",
+    Outcome.TIMEOUT_POOL: "queue",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    value: str
+    bar: str
+    hue: str
+    frames: str
+    note: str
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Column widths shared by the rows of all blocks, so that the eye can go down a column."""
+
+    value: int
+    bar: int
+    frames: int
+    note: int
+
+
+def digits_for(duration_ns: int) -> int:
+    """Decimals of a millisecond that make the parts of this duration readable."""
+    return 3 if duration_ns < 10_000_000 else 2 if duration_ns < 100_000_000 else 1
+
+
+def failed(exchange: Exchange) -> bool:
+    """Whether the request failed: an error status, or an end before its time. What the capture did not show is no failure."""
+    return exchange.outcome not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)
+
+
+class Blocks:
+    """Writes requests and calls of one analysis onto a page, all in the same columns."""
+
+    def __init__(self, page: Page, analysis: Analysis, shown: Sequence[Exchange], *, with_host: bool) -> None:
+        """``shown`` are the exchanges that will be written; the columns are made to fit them."""
+        self._page = page
+        self._analysis = analysis
+        self._notes = Notes(analysis)
+        self._with_host = with_host
+        self._grid = self._fitting_grid(shown)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """A heading and one row per phase."""
+        self._attempt(exchange, Axis(exchange.started_at, exchange.ended_at, self._grid.bar))
+
+    def call(self, call: Call) -> None:
+        """All attempts of a call on the call's own clock, with the back-off between them."""
+        attempts = [found for number in call.attempts if (found := exchange_of(self._analysis, number)) is not None]
+        if not attempts:
+            return
+        _call_heading(self._page, call)
+        started_at = min(attempt.started_at for attempt in attempts)
+        ended_at = max(started_at + call.total_ns, *(attempt.ended_at for attempt in attempts))
+        axis = Axis(started_at, ended_at, self._grid.bar)
+        for position, attempt in enumerate(attempts):
+            self._attempt(attempt, axis)
+            if position + 1 < len(attempts) and position < len(call.backoff):
+                _write(self._page, _backoff_row(call.backoff[position], attempt.ended_at, axis), self._grid)
+
+    def _attempt(self, exchange: Exchange, axis: Axis) -> None:
+        _heading(self._page, self._analysis, exchange, self._with_host)
+        for row in _exchange_rows(exchange, self._notes, axis):
+            _write(self._page, row, self._grid)
+        if exchange.stream is not None:
+            _stream_line(self._page, exchange)
+
+    def _fitting_grid(self, shown: Sequence[Exchange]) -> Grid:
+        measured = shown[:_MOST_MEASURED]
+        rows = [row for e in measured for row in _exchange_rows(e, self._notes, Axis(e.started_at, e.ended_at, 1))]
+        return _grid(self._page, rows)
+
+
+def _call_heading(page: Page, call: Call) -> None:
+    slept = sum(backoff.ns for backoff in call.backoff)
+    page.spread(
+        [
+            (f"call {call.id}", STRONG),
+            f"  {one_line(call.url, most=100)}  ",
+            (f"{len(call.attempts)} attempts, back-off {format_duration(slept)}, {call.outcome}", MUTED),
+            (f"  policy {call.policy}" + (" (inferred)" if call.inferred else ""), MUTED),
+        ],
+        [(f"total {format_ms(call.total_ns)} ms", STRONG)],
+        fold=True,
+    )
+
+
+def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool) -> None:
+    connection = connection_of(analysis, exchange.connection_id)
+    label = request_label(exchange)
+    if with_host:
+        label = f"{label}  {host_of(exchange, connection)}"
+    trial = f"trial {exchange.trial}  " if exchange.trial is not None else ""
+    arm = arm_name(exchange.arm) if exchange.arm and exchange.arm != exchange.protocol else ""
+    spoke = any(phase.name in _AFTER_SETUP for phase in exchange.phases) or exchange.protocol is not None
+    protocol = protocol_name(exchange.protocol) if spoke else "no request"
+    left: list[Piece] = [
+        (f"#{exchange.id} ", MUTED),
+        (f"{protocol}  ", STRONG),
+        f"{arm}  " if arm and arm != protocol else "",
+        f"{trial}{label}  ",
+        (result_label(exchange), BAD if failed(exchange) else STRONG),
+        f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
+        (_place(exchange), MUTED),
+    ]
+    digits = digits_for(exchange.total_ns)
+    page.spread(left, [("total ", ""), (f"{format_ms(exchange.total_ns, digits=digits)} ms", STRONG)])
+
+
+def _place(exchange: Exchange) -> str:
+    parts = []
+    if exchange.stream_id is not None:
+        parts.append(f"stream {exchange.stream_id}")
+    if exchange.reused:
+        parts.append(f"reused connection {exchange.connection_id}, request {exchange.ordinal + 1}")
+    if exchange.idle_before_ns is not None:
+        parts.append(f"idle {format_duration(exchange.idle_before_ns)} before")
+    if exchange.pushed:
+        parts.append("pushed")
+    return "  " + ", ".join(parts) if parts else ""
+
+
+def _exchange_rows(exchange: Exchange, notes: Notes, axis: Axis) -> list[_Row]:
+    digits = digits_for(exchange.total_ns)
+    rows = [_phase_row(exchange, phase, notes, axis, digits) for phase in exchange.phases]
+    if exchange.outcome not in _FAIR_OUTCOMES:
+        rows = _with_failure(exchange, rows, axis)
+    if exchange.stream is not None and exchange.stream.timeline:
+        rows.append(_events_row(exchange, axis))
+    if exchange.unattributed_ns > 0:
+        rows.append(
+            _Row(
+                "unattributed",
+                format_ms(exchange.unattributed_ns, digits=digits),
+                gaps_bar(axis, gaps(exchange)),
+                "",
+                "",
+                unattributed(exchange),
+            )
+        )
+    return rows
+
+
+def _phase_row(exchange: Exchange, phase: Phase, notes: Notes, axis: Axis, digits: int) -> _Row:
+    mark = "" if phase.method is Method.EXACT else "~"
+    name = str(phase.name)
+    return _Row(
+        name,
+        mark + format_ms(phase.duration_ns, digits=digits),
+        bar(axis, phase.started_at, phase.ended_at, hatched=name in HATCHED),
+        PHASE_HUES[name],
+        _frames(phase.first_packet, phase.last_packet),
+        notes.of(exchange, phase, digits),
+    )
+
+
+def _frames(first: int | None, last: int | None) -> str:
+    if first is None or last is None:
+        known = first if first is not None else last
+        return "" if known is None else str(known)
+    return str(first) if first == last else f"{first} → {last}"
+
+
+def _with_failure(exchange: Exchange, rows: list[_Row], axis: Axis) -> list[_Row]:
+    """The row of the phase in which the request ended says how; a phase that never began gets a row without a bar."""
+    detail = one_line(exchange.outcome_detail, most=100) if exchange.outcome_detail else ""
+    reason = "✗ " + (detail or str(exchange.outcome).replace("_", " "))
+    ended_in = _ENDED_IN.get(exchange.outcome)
+    if rows and ended_in in (None, rows[-1].name):
+        last, lasted = rows[-1], exchange.phases[-1].duration_ns
+        reason = f"{reason} after {format_duration(lasted)}"
+        return [*rows[:-1], _Row(last.name, last.value, last.bar, last.hue, last.frames, reason, bad=True)]
+    return [
+        *rows,
+        _Row(ended_in or "", "–", "", "", "", f"{reason} after {format_duration(exchange.total_ns)}", bad=True),
+    ]
+
+
+def _events_row(exchange: Exchange, axis: Axis) -> _Row:
+    stream = exchange.stream
+    assert stream is not None
+    counted = [event.deliverable_at for event in stream.timeline]
+    longest = f", longest gap {format_ms(max(stream.gaps_ns))}" if stream.gaps_ns else ""
+    pings = sum(event.kind in (EventKind.PING, EventKind.COMMENT) for event in stream.timeline)
+    note = f"{stream.token_events} with text{longest}" + (f", {pings} ping{'s' if pings > 1 else ''}" if pings else "")
+    return _Row("events", str(stream.events), ticks(axis, counted), PHASE_HUES["transfer"], "", note)
+
+
+def _backoff_row(backoff: Backoff, at: int, axis: Axis) -> _Row:
+    drawn = bar(axis, at, at + backoff.ns, hatched=True)
+    planned = f", planned {format_ms(backoff.planned_ns)}" if backoff.planned_ns not in (None, backoff.ns) else ""
+    return _Row(
+        "back-off", format_ms(backoff.ns), drawn, PHASE_HUES["backoff"], "", one_line(backoff.cause, most=40) + planned
+    )
+
+
+def _grid(page: Page, rows: Sequence[_Row]) -> Grid:
+    value = max((cell_len(row.value) for row in rows), default=0)
+    frames = max((cell_len(page.glyphs(row.frames)) for row in rows), default=0)
+    note = max((cell_len(page.glyphs(row.note)) for row in rows if not row.bad), default=0)
+    left = page.width - _INDENT - _NAME - 1 - max(value, 7) - 2 - (frames + 2 if frames else 0)
+    note = max(0, min(note, left - 2 - max(_SMALLEST_BAR, left * 2 // 5)))
+    return Grid(max(value, 7), max(_SMALLEST_BAR, left - (note + 2 if note else 0)), frames, note)
+
+
+def _write(page: Page, row: _Row, grid: Grid) -> None:
+    pieces: list[Piece] = [
+        " " * _INDENT + column(row.name, _NAME) + " ",
+        column(row.value, grid.value, right=True) + "  ",
+        (column(row.bar, grid.bar), row.hue),
+    ]
+    if grid.frames:
+        pieces.append(("  " + column(page.glyphs(row.frames), grid.frames), MUTED))
+    note = page.glyphs(row.note)
+    if row.bad or cell_len(note) <= grid.note:
+        pieces.append(("  " + note, BAD if row.bad else ""))
+        note = ""
+    if row.bad and page.text(pieces).cell_len > page.width:
+        pieces.pop()
+        note = page.glyphs(row.note)
+    page.line(*pieces)
+    if note:
+        page.wrapped(_INDENT + _NAME + 1 + grid.value + 2, (note, BAD if row.bad else MUTED))
+
+
+def _stream_line(page: Page, exchange: Exchange) -> None:
+    """The four first-times and the two ends, each with the name of its definition (streaming.md)."""
+    stream = exchange.stream
+    assert stream is not None
+    named = (
+        ("first byte", stream.first_byte_ns),
+        ("first event", stream.first_event_ns),
+        ("first token", stream.first_token_ns),
+        ("first visible", stream.first_visible_ns),
+        ("last content", stream.last_content_ns),
+        ("logical end", stream.logical_end_ns),
+    )
+    times = ", ".join(f"{name} {format_ms(value)}" for name, value in named)
+    tokens = f"; {stream.tokens} tokens by the server's own usage" if stream.tokens is not None else ""
+    page.wrapped(_INDENT, (f"after the first request octet was sent: {times} ms{tokens}", MUTED))

@@ -1,0 +1,135 @@
+"""The first lines: what was measured, on which evidence, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
+from netdiag.records.analysis import Analysis
+from netdiag.records.labels import cipher_name, connection_of, host_of, tls_version_name
+from netdiag.records.source import EvidenceLevel, Source
+from netdiag.records.tls import TlsSession
+from netdiag.sanitise import one_line
+from netdiag.units import format_duration
+
+_MOST_HOSTS = 1000
+_MOST_ANOMALIES = 3
+
+
+def hosts(analysis: Analysis) -> list[str]:
+    """The distinct names (with the server's address) of the first thousand exchanges, in order."""
+    found: dict[str, None] = {}
+    for exchange in analysis.exchanges[:_MOST_HOSTS]:
+        connection = connection_of(analysis, exchange.connection_id)
+        name = host_of(exchange, connection)
+        address = str(connection.server) if connection else ""
+        found[name if address in (name, "") else f"{name}  {address}"] = None
+    names = list(found)
+    # A request that never got a connection does not make its host a second one.
+    return [name for name in names if not any(other.startswith(name + "  ") for other in names)]
+
+
+def header(page: Page, analysis: Analysis) -> None:
+    """Source, host, TLS facts, evidence level; then one line for everything that makes the result partial."""
+    source = analysis.source
+    right: list[Piece] = [(evidence(source), MUTED)]
+    names = hosts(analysis)
+    facts = [(f"  {fact}", "") for fact in _tls_facts(analysis)]
+    host: list[Piece] = [(names[0], STRONG), *facts] if len(names) == 1 else []
+    if source.path is not None:
+        page.spread([(one_line(source.path, most=200), STRONG), (f"  {_file_facts(source)}", MUTED)], right, fold=True)
+        if host:
+            page.line(*host)
+    elif host:
+        page.spread(host, right, fold=True)
+    else:
+        page.spread([(f"{len(names)} hosts" if names else source.kind, STRONG)], right, fold=True)
+    _warnings(page, analysis)
+
+
+def evidence(source: Source) -> str:
+    """``evidence L3: 812 packets, 0 dropped, keys``."""
+    if source.evidence_level is EvidenceLevel.L0:
+        return "evidence L0: application clock only"
+    if source.evidence_level is EvidenceLevel.L1:
+        return "evidence L1: kernel stamps, no packets"
+    drops = "drops unknown" if source.dropped_packets is None else f"{source.dropped_packets:,} dropped"
+    keys = "keys" if source.evidence_level is EvidenceLevel.L3 else "no keys"
+    return f"evidence {source.evidence_level}: {source.packets:,} packets, {drops}, {keys}"
+
+
+def _file_facts(source: Source) -> str:
+    facts = [source.format or "", ", ".join(source.link_types)]
+    if source.first_at is not None and source.last_at is not None:
+        facts.append(format_duration(source.last_at - source.first_at))
+    return "  ".join(one_line(fact, most=60) for fact in facts if fact)
+
+
+def _tls_facts(analysis: Analysis) -> list[str]:
+    """Version, group and cipher where all sessions agree."""
+    sessions = [connection.tls for connection in analysis.connections[:_MOST_HOSTS] if connection.tls is not None]
+    if not sessions:
+        return []
+    return [fact for fact in (_version(sessions), _group(sessions), _cipher(sessions)) if fact]
+
+
+def _version(sessions: list[TlsSession]) -> str:
+    version = _common(s.version for s in sessions)
+    return tls_version_name(version) if version else ""
+
+
+def _group(sessions: list[TlsSession]) -> str:
+    return one_line(_common(s.group for s in sessions) or "", most=30)
+
+
+def _cipher(sessions: list[TlsSession]) -> str:
+    suite = _common(s.cipher_suite for s in sessions)
+    return cipher_name(suite) if suite else ""
+
+
+def _common(values: Iterable[str | None]) -> str | None:
+    known = {value for value in values if value is not None}
+    return known.pop() if len(known) == 1 else None
+
+
+def _warnings(page: Page, analysis: Analysis) -> None:
+    source = analysis.source
+    if source.verification not in (None, "on"):
+        page.line(("certificate verification OFF (--insecure): the peer may be anybody", BAD))
+    if source.cut_at_byte is not None:
+        page.line(
+            (f"the file is cut or damaged at byte {source.cut_at_byte:,}: what follows is the part before it", BAD)
+        )
+    if source.dropped_packets:
+        page.line((f"the kernel dropped {source.dropped_packets:,} packets: gaps may look like loss", BAD))
+    if source.note:
+        page.wrapped(0, (one_line(source.note, most=400), MUTED))
+    if source.not_decoded:
+        listed = ", ".join(f"{count:,} {one_line(reason, most=40)}" for reason, count in source.not_decoded.items())
+        page.wrapped(0, (f"not decoded: {listed}", MUTED))
+    _anomalies(page, analysis)
+
+
+def _anomalies(page: Page, analysis: Analysis) -> None:
+    count = len(analysis.anomalies)
+    if not count:
+        return
+    page.line(
+        (
+            f"{count:,} anomal{'y' if count == 1 else 'ies'} in the traffic"
+            + (", the first:" if count > _MOST_ANOMALIES else ":"),
+            MUTED,
+        )
+    )
+    for anomaly in analysis.anomalies[:_MOST_ANOMALIES]:
+        where = f"packet {anomaly.packet}" if anomaly.packet is not None else ""
+        where = where or (f"connection {anomaly.connection_id}" if anomaly.connection_id is not None else "")
+        page.wrapped(
+            2,
+            (
+                f"{one_line(anomaly.protocol, most=20)} {where}: {one_line(anomaly.reason, most=300)}".replace(
+                    " :", ":"
+                ),
+                MUTED,
+            ),
+        )

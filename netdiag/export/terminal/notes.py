@@ -1,0 +1,171 @@
+"""What stands beside a bar: why the phase is as long as it is, in a few words with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from netdiag.records.analysis import Analysis
+from netdiag.records.connection import Connection
+from netdiag.records.dns import NameResolution
+from netdiag.records.exchange import Exchange
+from netdiag.records.labels import connection_of
+from netdiag.records.timing import Clock, Method, Phase, PhaseName
+from netdiag.sanitise import one_line
+from netdiag.units import format_bytes, format_ms
+
+
+class Notes:
+    """Writes the notes for one analysis; looks up what belongs to an exchange once."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._resolutions: dict[int, list[NameResolution]] = {}
+        for resolution in analysis.resolutions:
+            if resolution.connection_id is not None:
+                self._resolutions.setdefault(resolution.connection_id, []).append(resolution)
+
+    def of(self, exchange: Exchange, phase: Phase, digits: int) -> str:
+        """The note of one phase of one exchange."""
+        connection = connection_of(self._analysis, exchange.connection_id)
+        parts = [
+            _certainty(phase, digits),
+            *self._reasons(exchange, phase, connection, digits),
+            _clock(exchange, phase),
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def _reasons(self, exchange: Exchange, phase: Phase, connection: Connection | None, digits: int) -> list[str]:
+        if phase.name is PhaseName.DNS:
+            return _dns(self._resolutions.get(exchange.connection_id, []) if exchange.connection_id is not None else [])
+        writer = _WRITERS.get(phase.name)
+        return writer(exchange, connection, digits) if writer else []
+
+
+def _dns(resolutions: Sequence[NameResolution]) -> list[str]:
+    if not resolutions:
+        return []
+    types = " ".join(dict.fromkeys(one_line(r.type, most=10) for r in resolutions))
+    resolvers = " ".join(dict.fromkeys(r.resolver.address for r in resolutions))
+    again = sum(r.attempts - 1 for r in resolutions)
+    return [types, f"resolver {resolvers}", f"{again} repeated" if again else ""]
+
+
+def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    if connection is None:
+        return []
+    rtt = connection.handshake_rtt_ns
+    retries = connection.syn_retries
+    return [
+        f"RTT {format_ms(rtt, digits=digits)}" if rtt is not None else "",
+        f"SYN sent {retries + 1} times" if retries else "",
+    ]
+
+
+def _tls(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    session = connection.tls if connection else None
+    if session is None:
+        return []
+    trips = session.round_trips
+    flight = session.certificate_bytes if session.certificate_bytes is not None else session.server_flight_bytes
+    flight_name = "certificates" if session.certificate_bytes is not None else "server flight"
+    return [
+        f"{trips} round trip{'s' if trips != 1 else ''}" if trips is not None else "",
+        "resumed" if session.resumed else "",
+        "HelloRetryRequest" if session.hello_retry_request else "",
+        f"0-RTT {session.early_data}" if session.early_data else "",
+        f"{flight_name} {format_bytes(flight)}" if flight is not None and not session.resumed else "",
+    ]
+
+
+def _queue(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    return [f"for the set-up by #{exchange.opener_id}" if exchange.opener_id is not None else "for a connection"]
+
+
+def _send(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    return [format_bytes(exchange.request_bytes) if exchange.request_bytes is not None else ""]
+
+
+def _continue(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    return ["for 100 Continue"]
+
+
+def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    path, think = exchange.wait_path_ns, exchange.wait_think_ns
+    interim = " ".join(str(response.status) for response in exchange.interim)
+    if path is not None and think is not None:
+        split = f"path {format_ms(path, digits=digits)} + server ≤ {format_ms(think, digits=digits)}"
+    else:
+        split = f"server ≤ {format_ms(think, digits=digits)}" if think is not None else ""
+    return [split, f"interim {interim}" if interim else ""]
+
+
+def _transfer(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    size = format_bytes(exchange.response_bytes) if exchange.response_bytes is not None else ""
+    return [size, _stalled(exchange.loss_ns, "loss", digits), _stalled(exchange.window_ns, "window full", digits)]
+
+
+def _stalled(duration_ns: int | None, word: str, digits: int) -> str:
+    if duration_ns is None:
+        return ""
+    if duration_ns == 0:
+        return "no loss" if word == "loss" else ""
+    return f"{word} {format_ms(duration_ns, digits=digits)}"
+
+
+def _deliver(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
+    return ["client read late"]
+
+
+_WRITERS: dict[PhaseName, Callable[[Exchange, Connection | None, int], list[str]]] = {
+    PhaseName.QUEUE: _queue,
+    PhaseName.TCP: _tcp,
+    PhaseName.TLS: _tls,
+    PhaseName.SEND: _send,
+    PhaseName.CONTINUE: _continue,
+    PhaseName.WAIT: _wait,
+    PhaseName.TRANSFER: _transfer,
+    PhaseName.DELIVER: _deliver,
+}
+
+
+def _certainty(phase: Phase, digits: int) -> str:
+    """``± 5.0`` or the bounds, where the duration is not exact; the method's name where there are no bounds."""
+    if phase.method is Method.EXACT:
+        return ""
+    below, above = phase.duration_ns - phase.lo_ns, phase.hi_ns - phase.duration_ns
+    if below == above == 0:
+        return str(phase.method)
+    if below == above:
+        return f"± {format_ms(above, digits=digits)}"
+    return f"{format_ms(phase.lo_ns, digits=digits)} to {format_ms(phase.hi_ns, digits=digits)}"
+
+
+def _clock(exchange: Exchange, phase: Phase) -> str:
+    """Names the clock where it is another one than most of the exchange's phases have."""
+    clocks = [p.clock for p in exchange.phases]
+    usual = max(clocks, key=lambda clock: (clocks.count(clock), clock == Clock.WIRE))
+    return "" if phase.clock == usual else f"{phase.clock} clock"
+
+
+def gaps(exchange: Exchange) -> list[tuple[int, int]]:
+    """The spans of an exchange that no phase covers."""
+    found, at = [], exchange.started_at
+    for phase in exchange.phases:
+        if phase.started_at > at:
+            found.append((at, phase.started_at))
+        at = max(at, phase.ended_at)
+    if exchange.ended_at > at:
+        found.append((at, exchange.ended_at))
+    return found
+
+
+def unattributed(exchange: Exchange) -> str:
+    """Where most of the time lies that no rule explains."""
+    longest = max(gaps(exchange), key=lambda gap: gap[1] - gap[0], default=None)
+    if longest is None:
+        return ""
+    before = [phase.name for phase in exchange.phases if phase.ended_at <= longest[0]]
+    after = [phase.name for phase in exchange.phases if phase.started_at >= longest[1]]
+    if before and after:
+        return f"between {before[-1]} and {after[0]}"
+    return f"after {before[-1]}" if before else f"before {after[0]}" if after else "the whole of it"

@@ -1,0 +1,190 @@
+"""Many trials as one table: n, median, min–max per phase and arm; quantiles only where n allows; comparisons with their verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from netdiag.export.terminal.blocks import digits_for
+from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
+from netdiag.records.analysis import Analysis
+from netdiag.records.labels import arm_name
+from netdiag.records.statistics import Comparison, Distribution, Statistics
+from netdiag.records.timing import PhaseName
+from netdiag.sanitise import one_line
+from netdiag.units import format_ms
+
+_ORDER = (*(str(name) for name in PhaseName), "unattributed", "total")
+_QUANTILES = (("P90", "p90", 0.90), ("P95", "p95", 0.95), ("P99", "p99", 0.99))
+_UNIT = "   (ms, median; below: min–max)"
+_TITLES = {"unattributed": "unattr."}
+_VERDICTS = {
+    "faster": "faster",
+    "slower": "slower",
+    "faster-but-too-little": "faster, too little to matter",
+    "slower-but-too-little": "slower, too little to matter",
+    "no-difference-that-matters": "no difference that matters",
+    "cannot-tell": "cannot tell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line of the table: a heading and a cell for each column."""
+
+    name: str
+    n: str
+    cells: tuple[str, ...]
+    style: str = ""
+    tail: str = ""
+
+
+def summary(page: Page, analysis: Analysis) -> None:
+    """The table of arms, then what it cannot say."""
+    arms = [statistics for statistics in analysis.statistics if statistics.n]
+    if not arms:
+        return
+    phases = _phases(arms)
+    digits = _digits(arms)
+    lines = [line for statistics in arms for line in _arm_lines(statistics, phases, digits)]
+    lines += list(_comparison_lines(analysis.comparisons, phases))
+    _table(page, phases, lines)
+    _verdicts(page, analysis.comparisons)
+    for statistics in arms:
+        _outcomes(page, statistics)
+    _withheld_quantiles(page, arms)
+
+
+def trials_needed(quantile: float) -> int:
+    """Trials below which no two-sided 95 % interval of a quantile exists: all n may lie on one side of it with more than 2.5 % chance."""
+    return math.ceil(math.log(0.025) / math.log(max(quantile, 1 - quantile)))
+
+
+def _phases(arms: Sequence[Statistics]) -> list[str]:
+    """The columns: phases that any arm has, in the order in which they come; unattributed time only where there is some."""
+    present = {name for statistics in arms for name, spread in statistics.phases.items() if spread.n and name in _ORDER}
+    if all(s.phases["unattributed"].max in (0, None) for s in arms if "unattributed" in s.phases):
+        present.discard("unattributed")
+    return [name for name in _ORDER if name in present]
+
+
+def _arm_lines(statistics: Statistics, phases: Sequence[str], digits: int) -> list[_Line]:
+    spreads = [statistics.phases.get(name) for name in phases]
+    medians = tuple(format_ms(s.p50 if s else None, digits=digits) for s in spreads)
+    lines = [_Line(arm_name(statistics.arm), str(statistics.n), medians, STRONG)]
+    if statistics.n > 1:
+        lines.append(_Line("", "", tuple(_range(s, digits) for s in spreads), MUTED))
+    for label, field, _ in _QUANTILES:
+        values = [getattr(s, field) if s else None for s in spreads]
+        if any(value is not None for value in values):
+            lines.append(_Line(f"  {label}", "", tuple(format_ms(value, digits=digits) for value in values)))
+    return lines
+
+
+def _digits(arms: Sequence[Statistics]) -> int:
+    """One number of decimals for the whole table, so that columns can be compared."""
+    totals = [s.phases["total"].p50 or 0 for s in arms if "total" in s.phases]
+    return digits_for(min(totals, default=0))
+
+
+def _range(spread: Distribution | None, digits: int) -> str:
+    if spread is None or spread.min is None or spread.max is None:
+        return "–"
+    coarse = 0 if spread.max >= 10_000_000 else digits
+    low, high = format_ms(spread.min, digits=coarse), format_ms(spread.max, digits=coarse)
+    return low if low == high else f"{low}–{high}"
+
+
+def _comparison_lines(comparisons: Sequence[Comparison], phases: Sequence[str]) -> Iterator[_Line]:
+    """One line for each pair of arms, under the phases' columns."""
+    pairs = dict.fromkeys((c.arm_a, c.arm_b) for c in comparisons)
+    for arm_a, arm_b in pairs:
+        by_phase = {c.quantity: c for c in comparisons if (c.arm_a, c.arm_b) == (arm_a, arm_b)}
+        cells = tuple(_signed(by_phase[name].estimate_ns if name in by_phase else None) for name in phases)
+        yield _Line(f"{one_line(arm_b, most=12)} − {one_line(arm_a, most=12)}", "", cells)
+
+
+def _signed(duration_ns: int | None) -> str:
+    return "" if duration_ns is None else f"{duration_ns / 1e6:+.1f}".replace("-", "−")
+
+
+def _table(page: Page, phases: Sequence[str], lines: Sequence[_Line]) -> None:
+    """The table, folded into several below each other where the terminal is too narrow for all columns."""
+    name_width = max(cell_len(line.name) for line in lines)
+    n_width = max(3, *(len(line.n) for line in lines))
+    widths = [
+        max(cell_len(_TITLES.get(phase, phase)), *(cell_len(line.cells[i]) for line in lines)) + 2
+        for i, phase in enumerate(phases)
+    ]
+    for number, columns in enumerate(_folds(widths, page.width - name_width - n_width - 2)):
+        titles = "".join(column(_TITLES.get(phases[i], phases[i]), widths[i], right=True) for i in columns)
+        heading = column("", name_width) + column("n" if number == 0 else "", n_width + 2, right=True) + titles
+        fits = cell_len(heading + _UNIT) <= page.width
+        page.line(heading, (_UNIT if number == 0 and fits else "", MUTED))
+        if number == 0 and not fits:
+            page.line((_UNIT.strip(), MUTED))
+        for line in lines:
+            cells = "".join(column(line.cells[i], widths[i], right=True) for i in columns)
+            n = line.n if number == 0 else ""
+            pieces: list[Piece] = [(column(line.name, name_width), STRONG if line.style == STRONG else "")]
+            page.line(*pieces, column(n, n_width + 2, right=True), (cells, MUTED if line.style == MUTED else ""))
+
+
+def _folds(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    fold: list[int] = []
+    for index, width in enumerate(widths):
+        if fold and sum(widths[i] for i in fold) + width > room:
+            yield fold
+            fold = []
+        fold.append(index)
+    if fold:
+        yield fold
+
+
+def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
+    for c in comparisons:
+        if not (c.primary or c.quantity == "total"):
+            continue
+        interval = f" [{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]" if c.lo_ns is not None and c.hi_ns is not None else ""
+        more = (
+            f"; about {c.pairs_needed} more pairs would tell" if c.verdict == "cannot-tell" and c.pairs_needed else ""
+        )
+        predicted = f"; predicted {_signed(c.predicted_ns)}" if c.predicted_ns is not None else ""
+        verdict = _VERDICTS.get(c.verdict, c.verdict)
+        text = f"{one_line(c.quantity, most=30)}: {arm_name(c.arm_b)} against {arm_name(c.arm_a)} {_signed(c.estimate_ns)}{interval} ms,"
+        page.wrapped(
+            0,
+            text,
+            (verdict, STRONG),
+            (f"(margin ± {format_ms(c.margin_ns, digits=0)} ms, {c.pairs} pairs{more}{predicted})", MUTED),
+        )
+
+
+def _outcomes(page: Page, statistics: Statistics) -> None:
+    bad = {name: count for name, count in statistics.outcomes.items() if name != "ok"}
+    if bad:
+        listed = ", ".join(f"{count} {one_line(name, most=30)}" for name, count in bad.items())
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
+    if statistics.excluded:
+        reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in statistics.excluded[:5])
+        more = f"; and {len(statistics.excluded) - 5} more" if len(statistics.excluded) > 5 else ""
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(statistics.excluded)} not counted: {reasons}{more}", MUTED))
+
+
+def _withheld_quantiles(page: Page, arms: Sequence[Statistics]) -> None:
+    shown = {
+        field
+        for s in arms
+        for spread in s.phases.values()
+        for _, field, _ in _QUANTILES
+        if getattr(spread, field) is not None
+    }
+    withheld = [
+        f"{label} {trials_needed(q)}" for label, field, q in _QUANTILES if field not in shown and field != "p90"
+    ]
+    if withheld and max(s.n for s in arms) > 1:
+        listed = ", ".join(withheld).replace(" ", " needs ", 1).replace(",", " trials,", 1)
+        page.line((f"{listed}{' trials' if len(withheld) == 1 else ''}: not shown", MUTED))

@@ -1,0 +1,189 @@
+"""The terminal report of an analysis: one glance says which phase is the long one, on which evidence.
+
+A file with many requests is never a thousand lines: the slowest ten as bars, the summary, and how to see the rest.
+"""
+
+from __future__ import annotations
+
+import statistics as stats
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from netdiag.export.terminal.bars import stacked
+from netdiag.export.terminal.blocks import Blocks, digits_for, failed
+from netdiag.export.terminal.findings import findings
+from netdiag.export.terminal.header import header, hosts
+from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
+from netdiag.export.terminal.summary import summary
+from netdiag.palette import PHASE_HUES
+from netdiag.records.analysis import Analysis
+from netdiag.records.exchange import Exchange
+from netdiag.records.labels import connection_of, host_of, request_label, result_label
+from netdiag.units import format_ms
+
+MOST_BLOCKS = 6
+"""Requests that are shown phase by phase without being asked for."""
+SLOWEST = 10
+"""Rows of the list of slowest requests."""
+_FILLS = {"wait": "█", "transfer": "▓", "deliver": "▓", "unattributed": "╌"}
+_SETUP_FILL = "▒"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which requests to show."""
+
+    top: int | None = None
+    """The slowest so many, phase by phase; 0 for all, in order; None lets the report choose."""
+    exchange_id: int | None = None
+    """Only this request."""
+
+
+def report(
+    analysis: Analysis, *, width: int, ascii_only: bool = False, selection: Selection | None = None
+) -> list[Text]:
+    """The report as lines, none wider than ``width`` cells."""
+    page = Page(width, ascii_only=ascii_only)
+    chosen = selection or Selection()
+    header(page, analysis)
+    page.blank()
+    _requests(page, analysis, chosen)
+    if chosen.exchange_id is None:
+        page.blank()
+        summary(page, analysis)
+    page.blank()
+    findings(page, analysis)
+    while page.lines and not page.lines[-1].plain:
+        page.lines.pop()
+    return page.lines
+
+
+def _requests(page: Page, analysis: Analysis, selection: Selection) -> None:
+    count = len(analysis.exchanges)
+    if not count:
+        page.line(("no request found", STRONG), (f" in {len(analysis.connections):,} connections", MUTED))
+        return
+    if (
+        selection.exchange_id is None
+        and selection.top is None
+        and count > MOST_BLOCKS
+        and analysis.source.kind == "file"
+    ):
+        _slowest(page, analysis)
+        return
+    _blocks(page, analysis, _chosen(analysis, selection))
+
+
+def _chosen(analysis: Analysis, selection: Selection) -> list[Exchange]:
+    """The requests to show phase by phase."""
+    if selection.exchange_id is not None:
+        return [e for e in analysis.exchanges if e.id == selection.exchange_id]
+    if selection.top == 0 or (selection.top is None and len(analysis.exchanges) <= MOST_BLOCKS):
+        return list(analysis.exchanges)
+    if selection.top is not None:
+        return slowest(analysis.exchanges, selection.top)
+    return _examples(analysis.exchanges)
+
+
+def slowest(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
+    """The slowest requests, the slowest first; equal ones in order."""
+    return sorted(exchanges, key=lambda e: (-e.total_ns, e.id))[:most]
+
+
+def _examples(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """The typical trial of each arm and the first failures: never an averaged timeline, which would show a call that did not happen."""
+    arms: dict[str, list[Exchange]] = {}
+    for exchange in exchanges:
+        arms.setdefault(exchange.arm or exchange.protocol or "", []).append(exchange)
+    shown = [typical for group in arms.values() if (typical := medoid(group)) is not None]
+    bad = [exchange for exchange in exchanges if failed(exchange)][: max(1, MOST_BLOCKS - len(shown))]
+    return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)
+
+
+def medoid(exchanges: Sequence[Exchange]) -> Exchange | None:
+    """The successful request that is closest to the median of every phase; None when none succeeded."""
+    good = [exchange for exchange in exchanges if not failed(exchange)]
+    if not good:
+        return None
+    vectors = [{str(p.name): p.duration_ns for p in e.phases} | {"unattributed": e.unattributed_ns} for e in good]
+    names = {name for vector in vectors for name in vector}
+    median = {name: stats.median(vector.get(name, 0) for vector in vectors) for name in names}
+    distances = [sum(abs(vector.get(name, 0) - median[name]) for name in names) for vector in vectors]
+    return good[distances.index(min(distances))]
+
+
+def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange]) -> None:
+    blocks = Blocks(page, analysis, chosen, with_host=len(hosts(analysis)) > 1)
+    calls = {call.id: call for call in analysis.calls if len(call.attempts) > 1}
+    done: set[int] = set()
+    for exchange in chosen:
+        if exchange.id in done:
+            continue
+        page.blank()
+        call = calls.get(exchange.call_id) if exchange.call_id is not None else None
+        if call is not None:
+            done.update(call.attempts)
+            blocks.call(call)
+        else:
+            blocks.exchange(exchange)
+    left_out = len(analysis.exchanges) - len({*done, *(e.id for e in chosen)})
+    if left_out > 0 and len(chosen) > 1:
+        page.blank()
+        page.line((f"{left_out:,} more requests are in the summary; --top 0 shows all, --exchange N one", MUTED))
+
+
+def _slowest(page: Page, analysis: Analysis) -> None:
+    """The slowest requests, one line each, their phases side by side in one bar on a common scale."""
+    rows = slowest(analysis.exchanges, SLOWEST)
+    count = len(analysis.exchanges)
+    longest = rows[0].total_ns
+    digits = digits_for(longest)
+    with_host = len(hosts(analysis)) > 1
+    page.line(
+        (f"the slowest {len(rows)} of {count:,} requests", STRONG),
+        (f"   {_SETUP_FILL} set-up  █ wait  ▓ transfer   (ms)", MUTED),
+    )
+    identity = max(len(str(e.id)) for e in rows) + 1
+    result = max(len(result_label(e)) for e in rows)
+    value = max(len(format_ms(e.total_ns, digits=digits)) for e in rows)
+    cells = max(10, (page.width - identity - result - value - 8) * 2 // 5)
+    room = page.width - identity - result - value - cells - 8
+    for exchange in rows:
+        label = request_label(exchange, most=max(8, room))
+        if with_host:
+            label = f"{label}  {host_of(exchange, connection_of(analysis, exchange.connection_id))}"
+        name = page.text([label])
+        name.truncate(max(8, room), overflow="crop" if page.ascii_only else "ellipsis", pad=True)
+        page.line(
+            (column(f"#{exchange.id}", identity, right=True), MUTED),
+            "  ",
+            name.plain,
+            "  ",
+            (column(result_label(exchange), result), BAD if failed(exchange) else ""),
+            "  ",
+            (column(format_ms(exchange.total_ns, digits=digits), value, right=True), STRONG),
+            "  ",
+            *_stacked_bar(exchange, longest, cells),
+        )
+    if count > len(rows):
+        page.line(
+            (
+                f"{count - len(rows):,} more: --top 0 shows all, --exchange N one, --filter some, --json everything",
+                MUTED,
+            )
+        )
+
+
+def _stacked_bar(exchange: Exchange, longest: int, cells: int) -> list[Piece]:
+    lengths = [(str(phase.name), phase.duration_ns) for phase in exchange.phases]
+    if exchange.unattributed_ns:
+        lengths.append(("unattributed", exchange.unattributed_ns))
+    sizes = stacked([length for _, length in lengths], longest, cells)
+    hue = {**PHASE_HUES, "unattributed": ""}
+    return [
+        (_FILLS.get(name, _SETUP_FILL) * size, hue[name])
+        for (name, _), size in zip(lengths, sizes, strict=True)
+        if size
+    ]
