@@ -1,0 +1,224 @@
+"""One arm's client, and one request through it, from submit to the last octet."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from netdiag.probe import tracker
+from netdiag.probe.backend import RecordingBackend, SessionCache
+from netdiag.probe.connection_log import Recorder
+from netdiag.probe.failures import outcome_of, reason_of
+from netdiag.probe.plan import Arm, ProbeConfig
+from netdiag.probe.resolver import Resolver
+from netdiag.probe.tls import KeyLog, client_context
+from netdiag.probe.tracker import RequestTracker
+from netdiag.probe.transport import RecordingTransport
+from netdiag.protocols.redact import redact_headers, redact_target, redact_text
+from netdiag.records.exchange import Outcome
+from netdiag.records.recording import ClientRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request stands in the plan."""
+
+    id: int
+    call_id: int
+    attempt: int
+    arm: str
+    trial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A request's record, and what a caller needs who decides what comes next."""
+
+    record: ClientRequest
+    failure: BaseException | None
+    headers: httpx.Headers | None
+    next_url: str | None
+    """Where a redirect leads; None when the response is none."""
+
+
+class ArmClient:
+    """An httpx client whose every system call is recorded. A context manager; ``renew`` makes the next call cold."""
+
+    def __init__(self, arm: Arm, config: ProbeConfig, recorder: Recorder, resolver: Resolver, keylog: KeyLog) -> None:
+        self.arm = arm
+        self._config = config
+        self._recorder = recorder
+        self._context = client_context(
+            cacert=config.cacert, insecure=config.insecure, version=arm.tls_version, keylog=keylog
+        )
+        self._proxy = httpx.Proxy(config.proxy) if config.proxy is not None and arm.proxied else None
+        self._backend = RecordingBackend(
+            recorder,
+            resolver,
+            protocol=arm.protocol,
+            family=arm.family,
+            tls_timeout_s=config.tls_timeout_s,
+            sessions=SessionCache() if arm.warmth == "resumed" else None,
+            proxy_context=client_context(cacert=config.cacert, insecure=config.insecure, keylog=keylog)
+            if self._proxy is not None and self._proxy.url.scheme == "https"
+            else None,
+        )
+        self._client = self._new_client()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all its connections."""
+        self._client.close()
+
+    def renew(self) -> None:
+        """Close all connections, so that the next call starts cold (or resumed)."""
+        self._client.close()
+        self._client = self._new_client()
+
+    def request(self, place: Place, url: str | None = None) -> Finished:
+        """Make one request and read its whole body. Never raises for what the network or the server does."""
+        track = RequestTracker(self._recorder.clock, total_at_s=time.monotonic() + self._config.timeout_s)
+        token = tracker.current.set(track)
+        try:
+            return self._request(place, track, url or self.arm.url)
+        finally:
+            tracker.current.reset(token)
+
+    def _request(self, place: Place, track: RequestTracker, url: str) -> Finished:
+        request = self._build(url, track)
+        response: httpx.Response | None = None
+        failure: Exception | None = None
+        whole = False
+        track.submitted_at = self._recorder.clock.now()
+        try:
+            response = self._client.send(request, stream=True)
+            whole = self._read(response, track)
+        except Exception as error:
+            failure = error
+            track.ended_at = self._recorder.clock.now()
+        finally:
+            if response is not None:
+                with contextlib.suppress(Exception):  # a connection that breaks now has nothing more to tell
+                    response.close()
+        return self._finish(place, track, request, response, failure, whole)
+
+    def _build(self, url: str, track: RequestTracker) -> httpx.Request:
+        config = self._config
+        headers = [(name, value) for name, value in config.headers]
+        names = {name.lower() for name, _ in headers}
+        if "user-agent" not in names:
+            headers.append(("User-Agent", config.user_agent))
+        if "accept" not in names:
+            headers.append(("Accept", "*/*"))
+        request = self._client.build_request(config.effective_method, url, headers=headers, content=config.body)
+        request.extensions["trace"] = track.trace
+        return request
+
+    def _new_client(self) -> httpx.Client:
+        config = self._config
+        transport = RecordingTransport(
+            self._backend, self._context, max_connections=config.concurrency, keep_alive=True, proxy=self._proxy
+        )
+        client = httpx.Client(
+            transport=transport,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(
+                connect=config.connect_timeout_s, read=config.read_timeout_s, write=config.read_timeout_s, pool=None
+            ),
+        )
+        client.headers.clear()  # what goes out is what the user (or curl) would send, no more
+        return client
+
+    def _read(self, response: httpx.Response, track: RequestTracker) -> bool:
+        """Read the body as it comes, undecoded. False when it is longer than the plan allows."""
+        now, size = self._recorder.clock.now, 0
+        for piece in response.iter_raw():
+            track.body_reads.append((now(), len(piece)))
+            size += len(piece)
+            if size > self._config.max_body_bytes:
+                return False
+        track.last_read_at = now()
+        return True
+
+    def _finish(
+        self,
+        place: Place,
+        track: RequestTracker,
+        request: httpx.Request,
+        response: httpx.Response | None,
+        failure: Exception | None,
+        whole: bool,
+    ) -> Finished:
+        outcome, error = _conclude(response, failure, whole, self._config.max_body_bytes)
+        log = track.connection
+        record = ClientRequest(
+            id=place.id,
+            call_id=place.call_id,
+            attempt=place.attempt,
+            arm=place.arm,
+            trial=place.trial,
+            connection_id=None if log is None else log.id,
+            stream_id=track.stream_id,
+            method=request.method,
+            url=redact_target(str(request.url)),
+            authority=request.url.netloc.decode("ascii"),
+            path=redact_target(request.url.raw_path.decode("ascii")),
+            reused=track.reused,
+            submitted_at=track.submitted_at,
+            assigned_at=track.assigned_at,
+            first_write_at=track.first_write_at,
+            last_write_at=track.last_write_at,
+            headers_at=track.headers_at,
+            last_read_at=track.last_read_at,
+            ended_at=track.ended_at or track.last_read_at or self._recorder.clock.now(),
+            protocol=None if response is None else _protocol(response),
+            status=None if response is None else response.status_code,
+            request_bytes=len(self._config.body or b"") if track.last_write_at is not None else None,
+            response_bytes=None if response is None else sum(size for _, size in track.body_reads),
+            outcome=outcome,
+            error=None if error is None else redact_text(error),
+            body_reads=tuple(track.body_reads),
+            response_headers=() if response is None else redact_headers(_header_pairs(response)),
+        )
+        return Finished(record, failure, None if response is None else response.headers, _redirect(response))
+
+
+def _conclude(
+    response: httpx.Response | None, failure: Exception | None, whole: bool, limit_bytes: int
+) -> tuple[Outcome, str | None]:
+    if failure is not None:
+        return outcome_of(failure), reason_of(failure)
+    if response is None:
+        return Outcome.UNKNOWN, None
+    if not whole:
+        return Outcome.INCOMPLETE, f"stopped reading after {limit_bytes} octets of body, the limit"
+    return (Outcome.HTTP_ERROR if response.status_code >= 400 else Outcome.OK), None
+
+
+def _protocol(response: httpx.Response) -> str:
+    """As ``records.Exchange.protocol``."""
+    return "h2" if response.http_version == "HTTP/2" else response.http_version.lower()
+
+
+def _header_pairs(response: httpx.Response) -> list[tuple[str, str]]:
+    return [(n.decode("latin-1"), v.decode("latin-1")) for n, v in response.headers.raw]
+
+
+def _redirect(response: httpx.Response | None) -> str | None:
+    """The absolute target of a redirect (RFC 9110 section 15.4); None for anything but http(s)."""
+    if response is None or not response.has_redirect_location:
+        return None
+    target = str(response.request.url.join(response.headers["location"]))
+    return target if urlsplit(target).scheme in ("http", "https") else None
