@@ -49,6 +49,8 @@ class Turn:
     scheme: str | None = None
     authority: str | None = None
     path: str | None = None
+    absolute_target: bool = False
+    """The request target was in absolute form (RFC 9112 section 3.2.2): the request went to a proxy."""
     status: int | None = None
     grpc_status: int | None = None
     interim: list[InterimMoment] = field(default_factory=list)
