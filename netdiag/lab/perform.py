@@ -1,0 +1,140 @@
+"""Carrying out an answer: wait, write, stamp, break off where the knobs say so. The protocol's framing is behind ``Sink``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from netdiag.lab.answers import Answer
+from netdiag.lab.behaviour import Behaviour
+from netdiag.lab.clock import Stamp, ns, until
+from netdiag.lab.link import Sent
+from netdiag.lab.schedule import Piece
+from netdiag.lab.truth import TruthLog
+
+
+class BrokenOff(Exception):
+    """The answer ended early, on purpose; the connection is to be left as it is."""
+
+
+class Sink(Protocol):
+    """Where an answer goes: an HTTP/1 connection or an HTTP/2 stream."""
+
+    async def interim(self, status: int) -> Sent:
+        """Write a 1xx response."""
+
+    async def head(self, answer: Answer, *, ends: bool) -> Sent:
+        """Write the final head; ``ends`` when nothing follows it."""
+
+    async def data(self, data: bytes, *, last: bool) -> Sent:
+        """Write body octets; ``last`` when no more will follow."""
+
+    async def finish(self) -> Sent | None:
+        """Write what ends the body; None when the body's own octets were its end."""
+
+    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> int:
+        """Reset or close before ``rest`` is out (a part of it when ``inside_record``); returns when."""
+
+
+@dataclass(slots=True)
+class _Breaker:
+    """Counts body octets towards the knobs that interrupt a body."""
+
+    behaviour: Behaviour
+    written_bytes: int = 0
+
+    def room(self) -> int | None:
+        """Octets left before the next interruption; None when there is none."""
+        behaviour = self.behaviour
+        marks = (behaviour.reset_after_bytes, behaviour.truncate_after_bytes, behaviour.stall_after_bytes)
+        ahead = [m - self.written_bytes for m in marks if m is not None and m >= self.written_bytes]
+        return min(ahead, default=None)
+
+    @property
+    def resets(self) -> bool:
+        return self.behaviour.reset_after_bytes == self.written_bytes
+
+    @property
+    def truncates(self) -> bool:
+        return self.behaviour.truncate_after_bytes == self.written_bytes
+
+    @property
+    def stalls(self) -> bool:
+        return self.behaviour.stall_after_bytes == self.written_bytes and self.behaviour.stall_ms > 0
+
+
+class Performance:
+    """One answer being given."""
+
+    def __init__(self, answer: Answer, sink: Sink, log: TruthLog, *, connection: int, request: int) -> None:
+        """``connection`` and ``request`` number the rows."""
+        self._answer = answer
+        self._sink = sink
+        self._log = log
+        self._ids = {"connection": connection, "request": request}
+        self._breaker = _Breaker(answer.behaviour)
+        self._total_bytes = answer.body_bytes
+        self._shift_ns = 0
+        self._stalled = False
+
+    async def give(self, anchor: Stamp) -> None:
+        """From the last request octet (``anchor``) to the end. Raises BrokenOff, or PeerGone when the client has left."""
+        answer = self._answer
+        for interim in answer.interim:
+            await until(anchor.after(interim.due_ns))
+            sent = await self._sink.interim(interim.status)
+            self._row("interim", sent.at, status=interim.status)
+        due = anchor.after(answer.head_due_ns)
+        await until(due)
+        if answer.behaviour.reset_after_bytes == 0:
+            await self._break_off(b"", reset=True)
+        sent = await self._sink.head(answer, ends=not answer.pieces)
+        self._row("headers", sent.at, status=answer.status, scheduled_at=due.wall_ns, sent_at=sent.done_at)
+        await self._body(anchor, sent)
+
+    async def _body(self, anchor: Stamp, last: Sent) -> None:
+        for index, piece in enumerate(self._answer.pieces):
+            due = anchor.after(piece.due_ns + self._shift_ns)
+            await until(due)
+            last = await self._piece(index, piece, due)
+        await self._interrupt(b"")
+        ended = await self._sink.finish() if self._answer.pieces else None
+        last = ended or last
+        self._row("response-last", last.at, sent_at=last.done_at, body_bytes=self._breaker.written_bytes)
+
+    async def _piece(self, index: int, piece: Piece, due: Stamp) -> Sent:
+        first, sent, rest = None, None, piece.data
+        while sent is None or rest:
+            await self._interrupt(rest)
+            room = self._breaker.room()
+            part = rest if not room else rest[:room]
+            sent = await self._sink.data(part, last=self._breaker.written_bytes + len(part) == self._total_bytes)
+            first = first or sent
+            self._breaker.written_bytes += len(part)
+            rest = rest[len(part) :]
+        assert first is not None
+        size = len(piece.data)
+        facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "sent_at": sent.done_at, "size_bytes": size}
+        self._row("event", first.at, index=index, **facts)
+        return sent
+
+    async def _interrupt(self, rest: bytes) -> None:
+        breaker = self._breaker
+        if breaker.stalls and not self._stalled:
+            self._stalled = True
+            pause_ns = ns(breaker.behaviour.stall_ms)
+            now = Stamp.now()
+            self._row("fault", now.wall_ns, fault="stall", duration_ns=pause_ns)
+            self._shift_ns += pause_ns
+            await until(now.after(pause_ns))
+        if breaker.resets or breaker.truncates:
+            await self._break_off(rest, reset=breaker.resets)
+
+    async def _break_off(self, rest: bytes, *, reset: bool) -> None:
+        inside = self._answer.behaviour.cut_record
+        at = await self._sink.break_off(rest, reset=reset, inside_record=inside)
+        self._row("fault", at, fault="reset" if reset else "truncate", body_bytes=self._breaker.written_bytes)
+        raise BrokenOff
+
+    def _row(self, kind: str, at: int, **facts: object) -> None:
+        self._log.add(kind, self._ids["connection"], at=at, request=self._ids["request"], **facts)
