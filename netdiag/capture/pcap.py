@@ -1,0 +1,205 @@
+"""The pcap format: microseconds and nanoseconds, both byte orders, and its historic variants (draft-ietf-opsawg-pcap)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdiag.capture import chain
+from netdiag.capture.facts import MAX_PACKET_BYTES, FileFacts
+from netdiag.capture.plausible import PcapHeads
+from netdiag.wire.octets import Octets
+from netdiag.wire.tables import Int64, Interface, RawPackets, Window
+
+MICRO, NANO = 1_000_000, 1_000_000_000
+FIRST_SPAN_BYTES = 1 << 20
+"""How much is read at once just after damage; doubled while it goes well."""
+MAX_WINDOW_PACKETS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Magic:
+    """What the first four octets say."""
+
+    name: str
+    order: str
+    ticks_per_second: int
+    record_headers: tuple[int, ...] = (16,)
+    """Possible lengths of a record header, likeliest first."""
+    file_header: int = 24
+
+
+def _magics() -> dict[bytes, Magic]:
+    kinds = [
+        # With the standard number: as patched on 1999-04-17 (24 octets) and by Nokia (20).
+        (0xA1B2C3D4, "pcap", MICRO, (16, 24, 20), 24),
+        (0xA1B23C4D, "pcap-ns", NANO, (16,), 24),
+        # Alexey Kuznetzov's patches: ifindex, protocol, packet type; that of 1999-09-15 also had two CPU numbers.
+        (0xA1B2CD34, "pcap-modified", MICRO, (24, 28), 24),
+        # Ixia's hardware and software captures: the file header is four octets longer.
+        (0x1C0001AC, "pcap-ixia", NANO, (16,), 28),
+        (0x1C0001AB, "pcap-ixia", MICRO, (16,), 28),
+    ]
+    return {
+        struct.pack(order + "I", number): Magic(name, order, ticks, headers, file_header)
+        for number, name, ticks, headers, file_header in kinds
+        for order in "<>"
+    }
+
+
+MAGICS = _magics()
+
+
+def header_dtype(order: str, *, swapped: bool = False) -> np.dtype[np.void]:
+    """Record header; before version 2.3 the two lengths were the other way round."""
+    captured, original = (12, 8) if swapped else (8, 12)
+    return np.dtype(
+        {
+            "names": ["seconds", "fraction", "captured", "original"],
+            "formats": [order + "u4"] * 4,
+            "offsets": [0, 4, captured, original],
+            "itemsize": 16,
+        }
+    )
+
+
+class PcapReader:
+    """Windows of one pcap file. ``facts`` fill up while it is read."""
+
+    def __init__(self, octets: Octets, facts: FileFacts) -> None:
+        self._octets = octets
+        self._facts = facts
+        self._magic = MAGICS[octets.text(0, 4)]
+        self.format = self._magic.name
+
+    def windows(self, window_bytes: int) -> Iterator[Window]:
+        """All packets, in file order."""
+        octets, facts, magic = self._octets, self._facts, self._magic
+        if octets.size < magic.file_header:
+            facts.cut("the file is cut inside its header", 0)
+            return
+        swapped = self._read_file_header()
+        record_header = self._record_header(swapped)
+        layout = chain.Layout(
+            header_bytes=record_header,
+            length_at=12 if swapped else 8,
+            overhead=record_header,
+            shortest=0,
+            longest=MAX_PACKET_BYTES,
+            order=magic.order,
+        )
+        heads = PcapHeads(octets, layout, magic.ticks_per_second, swapped=swapped)
+        yield from self._walk(layout, heads, window_bytes, header_dtype(magic.order, swapped=swapped))
+
+    def _read_file_header(self) -> bool:
+        """Note the interface; says whether the records' lengths are swapped."""
+        major, minor, _, _, snap_bytes, network = struct.unpack_from(
+            self._magic.order + "HHiIII", self._octets.text(4, 24)
+        )
+        fcs_bytes = (network >> 28) * 2 if network & 0x0400_0000 else 0
+        self._facts.interfaces.append(
+            Interface(
+                link_type=network & 0xFFFF,
+                snap_bytes=snap_bytes,
+                ticks_per_second=self._magic.ticks_per_second,
+                fcs_bytes=fcs_bytes,
+            )
+        )
+        return bool((major == 2 and minor < 3) or major == 543)  # DG/UX
+
+    def _record_header(self, swapped: bool) -> int:
+        """The length of record headers that makes the file's beginning plausible."""
+        first, *others = self._magic.record_headers
+        if not others:
+            return first
+        best, best_count = (
+            first,
+            PcapHeads.count(self._octets, self._magic.file_header, self._magic.order, first, swapped),
+        )
+        for candidate in others:
+            count = PcapHeads.count(self._octets, self._magic.file_header, self._magic.order, candidate, swapped)
+            if count > best_count and (count >= 3 or best_count == 0):
+                best, best_count = candidate, count
+        return best
+
+    def _walk(
+        self, layout: chain.Layout, heads: PcapHeads, window_bytes: int, dtype: np.dtype[np.void]
+    ) -> Iterator[Window]:
+        size = self._octets.size
+        position, span = self._magic.file_header, window_bytes
+        while position < size:
+            found = chain.walk(self._octets, layout, position, min(size, position + span), heads.synchronise)
+            rows = self._octets.rows(found.offsets, dtype)
+            found, rows = _without_zero_run(found, rows, layout)
+            yield from self._windows(found, rows, layout)
+            position, span = found.end, min(window_bytes, span * 2)
+            if found.stop is not chain.Stop.LIMIT:
+                after = self._after_damage(found, rows, layout, heads)
+                if after is None:
+                    return
+                position, span = after, min(window_bytes, FIRST_SPAN_BYTES)
+
+    def _windows(self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout) -> Iterator[Window]:
+        for first in range(0, len(rows), MAX_WINDOW_PACKETS):
+            part = slice(first, first + MAX_WINDOW_PACKETS)
+            packets = self._packets(found.offsets[part], rows[part], layout)
+            whole = first + MAX_WINDOW_PACKETS >= len(rows)
+            end = found.end if whole else int(found.offsets[part.stop])
+            yield Window(
+                buffer=self._octets.buffer, packets=packets, interfaces=tuple(self._facts.interfaces), end_offset=end
+            )
+
+    def _packets(self, offsets: Int64, rows: NDArray[np.void], layout: chain.Layout) -> RawPackets:
+        count = len(offsets)
+        first = self._facts.packets + 1
+        self._facts.packets += count
+        to_ns = NANO // self._magic.ticks_per_second
+        return RawPackets(
+            number=np.arange(first, first + count, dtype=np.int64),
+            captured_at=rows["seconds"].astype(np.int64) * NANO + rows["fraction"].astype(np.int64) * to_ns,
+            data_offset=offsets + layout.header_bytes,
+            captured_bytes=rows["captured"].astype(np.int64),
+            original_bytes=rows["original"].astype(np.int64),
+            interface=np.zeros(count, np.int32),
+        )
+
+    def _after_damage(
+        self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout, heads: PcapHeads
+    ) -> int | None:
+        """Where to read on after the walk stopped before the end of the file; None when there is nothing more."""
+        last_seconds = int(rows["seconds"][-1]) if len(rows) else None
+        if found.stop is not chain.Stop.DAMAGED and heads.is_cut(found.end, last_seconds):
+            self._facts.cut(f"the file is cut inside packet {self._facts.packets + 1}", found.end)
+            return None
+        # The damage may be in the length of the record before: what follows it may begin inside its octets.
+        search_from = int(found.offsets[-1]) + layout.header_bytes if len(found.offsets) else found.end + 1
+        after = heads.resynchronise(search_from, last_seconds)
+        self._facts.cut(_describe(found, after), found.end)
+        return after
+
+
+def _describe(found: chain.Walk, after: int | None) -> str:
+    lost = "nothing readable follows" if after is None else f"reading goes on at byte {after}"
+    return f"damaged packet header ({found.stop.value}); {lost}"
+
+
+def _without_zero_run(
+    found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout
+) -> tuple[chain.Walk, NDArray[np.void]]:
+    """A run of empty records at time zero is not packets but octets that were never written (a crash, a sparse file)."""
+    empty = (rows["captured"] == 0) & (rows["original"] == 0) & (rows["seconds"] == 0) & (rows["fraction"] == 0)
+    if not empty.any():
+        return found, rows
+    run = empty.copy()
+    for ahead in (1, 2, 3):
+        run[:-ahead] &= empty[ahead:]
+        run[-ahead:] = False
+    if not run.any():
+        return found, rows
+    first = int(np.argmax(run))
+    stopped = chain.Walk(found.offsets[:first], int(found.offsets[first]), chain.Stop.DAMAGED)
+    return stopped, rows[:first]

@@ -1,0 +1,339 @@
+"""The pcapng format: all sections, both byte orders, every block (draft-ietf-opsawg-pcapng).
+
+Frame numbers are Wireshark's: it also shows custom blocks, journal entries and system calls as frames, so these have rows too (without
+interface and time; they are counted as not decoded).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdiag.capture import chain, pcapng_blocks
+from netdiag.capture.facts import MAX_PACKET_BYTES, Comment, FileFacts
+from netdiag.capture.pcapng_blocks import BlockType
+from netdiag.capture.pcapng_times import nanoseconds
+from netdiag.capture.plausible_blocks import BlockHeads
+from netdiag.wire.octets import Octets
+from netdiag.wire.tables import NONE, Bool, Int64, RawPackets, Window
+
+MAX_BLOCK_BYTES = 16 << 20
+FIRST_SPAN_BYTES = 1 << 20
+MAX_WINDOW_PACKETS = 1 << 20
+MAGIC_LITTLE, MAGIC_BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
+ODD_FRAMES = (BlockType.CUSTOM, BlockType.CUSTOM_NO_COPY, BlockType.JOURNAL)
+PACKETS = (BlockType.ENHANCED_PACKET, BlockType.SIMPLE_PACKET, BlockType.OLD_PACKET)
+
+
+def is_pcapng(octets: Octets) -> bool:
+    """Whether the file begins with a section header (or with as much of one as there is)."""
+    start = octets.text(0, 12)
+    if start[:4] != b"\x0a\x0d\x0d\x0a":
+        return False
+    magic = start[8:12]
+    return len(magic) < 4 or magic in (MAGIC_LITTLE, MAGIC_BIG)
+
+
+def block_dtype(order: str) -> np.dtype[np.void]:
+    """Enhanced (and, with other words, old) packet block up to the octets."""
+    return np.dtype(
+        {
+            "names": ["type", "length", "interface", "high", "low", "captured", "original"],
+            "formats": [order + "u4"] * 7,
+            "offsets": [0, 4, 8, 12, 16, 20, 24],
+            "itemsize": 28,
+        }
+    )
+
+
+@dataclass(slots=True)
+class Section:
+    """What holds from one section header to the next."""
+
+    order: str
+    first_interface: int
+    """Its interface 0 among all of the file."""
+
+
+@dataclass(slots=True)
+class Blocks:
+    """The blocks of one stretch of one byte order."""
+
+    offsets: Int64
+    rows: NDArray[np.void]
+    order: str
+    base: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """The section's first interface, for each block."""
+
+
+class PcapngReader:
+    """Windows of one pcapng file. ``facts`` fill up while it is read."""
+
+    format = "pcapng"
+
+    def __init__(self, octets: Octets, facts: FileFacts) -> None:
+        self._octets = octets
+        self._facts = facts
+        self._section = Section(order="<", first_interface=0)
+
+    def windows(self, window_bytes: int) -> Iterator[Window]:
+        """All packets, in file order."""
+        position, span, size = 0, window_bytes, self._octets.size
+        while position < size:
+            self._read_order(position)
+            order = self._section.order
+            heads = BlockHeads(self._octets, order, MAX_BLOCK_BYTES)
+            found = chain.walk(self._octets, _layout(order), position, min(size, position + span), heads.synchronise)
+            found, rows = self._within_one_order(found, self._octets.rows(found.offsets, block_dtype(order)))
+            yield from self._windows(Blocks(found.offsets, rows, order), found.end)
+            switched = found.stop is chain.Stop.LIMIT and found.end < min(size, position + span)
+            position, span = found.end, min(window_bytes, FIRST_SPAN_BYTES if switched else span * 2)
+            if found.stop is not chain.Stop.LIMIT:
+                after = self._after_damage(found, heads)
+                if after is None:
+                    return
+                position, span = after, min(window_bytes, FIRST_SPAN_BYTES)
+
+    # --- where blocks are ---
+
+    def _read_order(self, position: int) -> None:
+        """At a section header: its byte order."""
+        if self._octets.text(position, position + 4) == b"\x0a\x0d\x0d\x0a":
+            magic = self._octets.text(position + 8, position + 12)
+            self._section.order = ">" if magic == MAGIC_BIG else "<"
+
+    def _within_one_order(self, found: chain.Walk, rows: NDArray[np.void]) -> tuple[chain.Walk, NDArray[np.void]]:
+        """Only what comes before a block whose two lengths differ, or before a section of the other byte order."""
+        octets, order = self._octets, self._section.order
+        word = np.dtype(order + "u4")
+        length = rows["length"].astype(np.int64)
+        trailing = octets.column(found.offsets + length - 4, word) if not (length & 3).any() else self._trailing(found)
+        bad = trailing != length
+        at_section = np.flatnonzero(rows["type"] == BlockType.SECTION)
+        own_magic = MAGIC_BIG if order == ">" else MAGIC_LITTLE
+        for index in at_section.tolist():
+            offset = int(found.offsets[index])
+            if octets.text(offset + 8, offset + 12) != own_magic:
+                bad[index] = True
+                break
+        if not bad.any():
+            return found, rows
+        first = int(np.argmax(bad))
+        offset = int(found.offsets[first])
+        other = MAGIC_LITTLE if order == ">" else MAGIC_BIG
+        is_other_order = (
+            octets.text(offset, offset + 4) == b"\x0a\x0d\x0d\x0a" and octets.text(offset + 8, offset + 12) == other
+        )
+        stop = chain.Stop.LIMIT if is_other_order else chain.Stop.DAMAGED
+        return chain.Walk(found.offsets[:first], offset, stop), rows[:first]
+
+    def _trailing(self, found: chain.Walk) -> Int64:
+        """Trailing lengths where some writer forgot to pad its blocks."""
+        following = np.append(found.offsets[1:], found.end)
+        return self._octets.column(following - 4, np.dtype(self._section.order + "u4"))
+
+    def _after_damage(self, found: chain.Walk, heads: BlockHeads) -> int | None:
+        """Where to read on; None when there is nothing more."""
+        other = ">" if self._section.order == "<" else "<"
+        start = self._octets.text(found.end, found.end + 12)
+        if start[:4] == b"\x0a\x0d\x0d\x0a" and start[8:12] == (MAGIC_BIG if other == ">" else MAGIC_LITTLE):
+            return found.end
+        if found.stop is not chain.Stop.DAMAGED and heads.is_cut(found.end):
+            self._facts.cut(f"the file is cut inside a block after packet {self._facts.packets}", found.end)
+            return None
+        search_from = int(found.offsets[-1]) + 12 if len(found.offsets) else found.end + 4
+        after = heads.resynchronise(search_from)
+        lost = "nothing readable follows" if after is None else f"reading goes on at byte {after}"
+        self._facts.cut(f"damaged block ({found.stop.value}); {lost}", found.end)
+        return after
+
+    # --- what they are ---
+
+    def _windows(self, blocks: Blocks, end: int) -> Iterator[Window]:
+        self._read_other_blocks(blocks)
+        types = blocks.rows["type"]
+        frames = np.isin(types, PACKETS + ODD_FRAMES) | (
+            (types >= BlockType.SYSDIG_MACHINE) & (types <= BlockType.SYSDIG_LAST)
+        )
+        where = np.flatnonzero(frames)
+        for first in range(0, len(where), MAX_WINDOW_PACKETS):
+            chosen = where[first : first + MAX_WINDOW_PACKETS]
+            packets = self._packets(blocks, chosen)
+            whole = first + MAX_WINDOW_PACKETS >= len(where)
+            yield Window(
+                buffer=self._octets.buffer,
+                packets=packets,
+                interfaces=tuple(self._facts.interfaces),
+                end_offset=end if whole else int(blocks.offsets[where[first + MAX_WINDOW_PACKETS]]),
+            )
+
+    def _read_other_blocks(self, blocks: Blocks) -> None:
+        """Sections, interfaces, statistics and secrets, one by one; and which section each block belongs to."""
+        types = blocks.rows["type"]
+        base = np.full(len(types), self._section.first_interface, np.int64)
+        for index in np.flatnonzero((types != BlockType.ENHANCED_PACKET) & (types != BlockType.SIMPLE_PACKET)).tolist():
+            offset = int(blocks.offsets[index])
+            length = int(blocks.rows["length"][index])
+            kind = int(types[index])
+            if kind == BlockType.SECTION:
+                self._section.first_interface = len(self._facts.interfaces)
+                base[index:] = self._section.first_interface
+                self._comments(self._octets.text(offset + 24, offset + length - 4), 0, blocks.order)
+            elif kind in (BlockType.INTERFACE, BlockType.STATISTICS, BlockType.SECRETS):
+                self._read_block(kind, self._octets.text(offset + 8, offset + length - 4), offset, blocks.order)
+        blocks.base = base
+
+    def _read_block(self, kind: int, body: bytes, offset: int, order: str) -> None:
+        facts = self._facts
+        if kind == BlockType.INTERFACE:
+            interface = pcapng_blocks.interface(body, order)
+            if interface is None:
+                facts.anomaly("an interface description block is too short", offset=offset)
+                return
+            facts.interfaces.append(interface)
+            self._comments(body, 8, order)
+        elif kind == BlockType.STATISTICS:
+            statistics = pcapng_blocks.dropped(body, order)
+            if statistics is not None and statistics[1] is not None:
+                facts.drops[self._section.first_interface + statistics[0]] = statistics[1]
+            self._comments(body, 12, order)
+        else:
+            keylog = pcapng_blocks.secrets(body, order)
+            if keylog:
+                facts.secrets.append(keylog)
+
+    def _comments(self, body: bytes, start: int, order: str, packet: int | None = None) -> None:
+        self._facts.comments += [Comment(text, packet) for text in pcapng_blocks.comments(body, start, order)]
+
+    # --- packets ---
+
+    def _packets(self, blocks: Blocks, chosen: Int64) -> RawPackets:
+        rows, offsets, base = blocks.rows[chosen], blocks.offsets[chosen], blocks.base[chosen]
+        facts = self._facts
+        number = np.arange(facts.packets + 1, facts.packets + 1 + len(chosen), dtype=np.int64)
+        facts.packets += len(chosen)
+        kinds = rows["type"]
+        interface = rows["interface"].astype(np.int64)
+        data = offsets + 28
+        captured, original = rows["captured"].astype(np.int64), rows["original"].astype(np.int64)
+        room = rows["length"].astype(np.int64) - 32
+        ticks = (rows["high"].astype(np.uint64) << np.uint64(32)) | rows["low"]
+        timed = kinds == BlockType.ENHANCED_PACKET
+        if not timed.all():
+            self._old_packets(blocks.order, kinds == BlockType.OLD_PACKET, offsets, interface, number)
+            timed |= kinds == BlockType.OLD_PACKET
+            simple = kinds == BlockType.SIMPLE_PACKET
+            self._simple_packets(simple, rows, offsets, base, interface, data, captured, original, room)
+            odd = ~(timed | simple)
+            captured[odd] = original[odd] = room[odd] = 0
+        interface = self._known_interfaces(interface, base, timed | (kinds == BlockType.SIMPLE_PACKET), number)
+        self._check_lengths(captured, room, number, offsets)
+        self._packet_options(
+            blocks.order, number, data + (captured + 3 & -4), offsets + rows["length"].astype(np.int64) - 4, timed
+        )
+        return RawPackets(
+            number=number,
+            captured_at=nanoseconds(ticks, interface, timed, facts),
+            data_offset=data,
+            captured_bytes=captured,
+            original_bytes=original,
+            interface=interface.astype(np.int32),
+        )
+
+    def _old_packets(self, order: str, old: Bool, offsets: Int64, interface: Int64, number: Int64) -> None:
+        """The obsolete Packet Block: 16 bits of interface and 16 bits of drops (65535: unknown) where later there are 32 of interface."""
+        if not old.any():
+            return
+        half = np.dtype(order + "u2")
+        interface[old] = self._octets.column(offsets[old] + 8, half)
+        drops = self._octets.column(offsets[old] + 10, half)
+        known = drops[drops != 0xFFFF]
+        if known.size:
+            self._facts.drops_between_packets = (self._facts.drops_between_packets or 0) + int(known.sum())
+
+    def _simple_packets(
+        self,
+        simple: Bool,
+        rows: NDArray[np.void],
+        offsets: Int64,
+        base: Int64,
+        interface: Int64,
+        data: Int64,
+        captured: Int64,
+        original: Int64,
+        room: Int64,
+    ) -> None:
+        """Simple Packet Blocks belong to the section's first interface, whose snap length says how much of them was captured."""
+        if not simple.any():
+            return
+        interface[simple] = 0
+        data[simple] = offsets[simple] + 12
+        length = rows["interface"][simple].astype(np.int64)  # the word at that place is the original length
+        snaps = np.array(
+            [i.snap_bytes or MAX_PACKET_BYTES for i in self._facts.interfaces] or [MAX_PACKET_BYTES], np.int64
+        )
+        snap = snaps[np.minimum(base[simple], len(snaps) - 1)]
+        room[simple] += 16
+        original[simple] = length
+        captured[simple] = np.minimum(np.minimum(length, snap), room[simple])
+
+    def _known_interfaces(self, interface: Int64, base: Int64, packets: Bool, number: Int64) -> Int64:
+        """Numbers over all sections; NONE where the file describes no such interface."""
+        whole = interface + base
+        unknown = (whole >= len(self._facts.interfaces)) & packets
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            self._facts.anomaly(
+                f"{int(unknown.sum())} packets name an interface that the file does not describe (the first: {int(interface[first])})",
+                packet=int(number[first]),
+            )
+        return np.where(packets & ~unknown, whole, NONE)
+
+    def _check_lengths(self, captured: Int64, room: Int64, number: Int64, offsets: Int64) -> None:
+        """A packet cannot be longer than its block."""
+        long = captured > room
+        if long.any():
+            first = int(np.argmax(long))
+            self._facts.anomaly(
+                f"{int(long.sum())} packets are longer than their blocks (the first: {int(captured[first])} bytes)",
+                offset=int(offsets[first]),
+                packet=int(number[first]),
+            )
+            captured[long] = np.maximum(room[long], 0)
+
+    def _packet_options(self, order: str, number: Int64, here: Int64, end: Int64, timed: Bool) -> None:
+        """Comments and drop counts of packet blocks: all option lists advance together."""
+        going = np.flatnonzero(timed & (here + 4 <= end))
+        half = np.dtype(order + "u2")
+        here = here.copy()
+        while going.size:
+            code = self._octets.column(here[going], half)
+            length = self._octets.column(here[going] + 2, half)
+            after = here[going] + 4 + (length + 3 & -4)
+            good = (code != 0) & (here[going] + 4 + length <= end[going])
+            for row, size in zip(going[good & (code == 1)].tolist(), length[good & (code == 1)].tolist(), strict=True):
+                text = pcapng_blocks.text(self._octets.text(int(here[row]) + 4, int(here[row]) + 4 + size))
+                self._facts.comments.append(Comment(text, int(number[row])))
+            self._drop_counts(order, here[going[good & (code == 4) & (length == 8)]] + 4)
+            here[going] = after
+            going = going[good & (after + 4 <= end[going])]
+
+    def _drop_counts(self, order: str, places: Int64) -> None:
+        if places.size:
+            counts = self._octets.rows(places, np.dtype(order + "u8"))
+            self._facts.drops_between_packets = (self._facts.drops_between_packets or 0) + int(counts.sum())
+
+
+def _layout(order: str) -> chain.Layout:
+    return chain.Layout(
+        header_bytes=12, length_at=4, overhead=0, shortest=12, longest=MAX_BLOCK_BYTES, order=order, align=4
+    )
+
+
+def section_order(start: bytes) -> str:
+    """Byte order of the section that begins with these octets."""
+    return ">" if struct.unpack_from(">I", start, 8)[0] == 0x1A2B3C4D else "<"

@@ -1,0 +1,149 @@
+"""What a record head looks like: to find one in the middle of a file, for lanes and after damage."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from netdiag.capture.chain import Layout
+from netdiag.capture.facts import MAX_PACKET_BYTES
+from netdiag.wire.octets import Octets
+from netdiag.wire.tables import Int64
+
+CHAIN = 4
+"""Heads that must agree before a place is believed to be one."""
+NEAR_SECONDS = 7 * 86400
+"""How far the time of a record found by search may be from the last one's."""
+SEARCH_BYTES = 1 << 18
+
+
+class PcapHeads:
+    """Heads of pcap records."""
+
+    def __init__(self, octets: Octets, layout: Layout, ticks_per_second: int, *, swapped: bool) -> None:
+        self._octets = octets
+        self._layout = layout
+        self._ticks = ticks_per_second
+        self._captured_at, self._original_at = (12, 8) if swapped else (8, 12)
+        self._head = struct.Struct(layout.order + "IIII")
+        self._u4 = np.dtype(layout.order + "u4")
+        self._near: int | None = None
+
+    @staticmethod
+    def count(octets: Octets, start: int, order: str, header_bytes: int, swapped: bool, *, most: int = 8) -> int:
+        """How many plausible records follow each other from ``start``, if their headers are so long (``most`` + 1 when the file ends well)."""
+        head = struct.Struct(order + "IIII")
+        here, first_seconds = start, None
+        for count in range(most):
+            if here == octets.size:
+                return most + 1
+            if here + header_bytes > octets.size:
+                return count
+            seconds, _, captured, original = head.unpack(octets.text(here, here + 16))
+            if swapped:
+                captured, original = original, captured
+            first_seconds = seconds if first_seconds is None else first_seconds
+            if captured > MAX_PACKET_BYTES or captured > original or abs(seconds - first_seconds) > NEAR_SECONDS:
+                return count
+            here += header_bytes + captured
+        return most
+
+    def synchronise(self, start: int, end: int) -> int | None:
+        """The first plausible head in the range, quickly: the two high octets of the seconds hold for 18 hours, so search for them."""
+        if self._near is None:
+            self._near = self._seconds_at(24)
+        width, here = 4096, start
+        while here < end:
+            until = min(end, here + width)
+            found = self._find(here, until)
+            if found is not None:
+                self._near = self._seconds_at(found)
+                return found
+            here, width = until, width * 4
+        return None
+
+    def is_cut(self, offset: int, last_seconds: int | None) -> bool:
+        """Whether what is at ``offset`` is a good head whose packet (or itself) just reaches beyond the end of the file."""
+        if offset + 16 > self._octets.size:
+            return True
+        seconds, fraction, captured, original = self._fields(offset)
+        near = last_seconds is None or abs(seconds - last_seconds) <= NEAR_SECONDS
+        return near and fraction < self._ticks and 0 < captured <= original <= 2 * MAX_PACKET_BYTES
+
+    def resynchronise(self, start: int, last_seconds: int | None) -> int | None:
+        """The first place from ``start`` on where a chain of plausible records begins; None to the end of the file."""
+        for here in range(start, self._octets.size - 16, SEARCH_BYTES):
+            places = np.arange(here, min(self._octets.size - 16, here + SEARCH_BYTES), dtype=np.int64)
+            places = places[self._plausible(places, last_seconds)]
+            places = places[self._heads_chain(places)]
+            if len(places):
+                return int(places[0])
+        return None
+
+    def _find(self, start: int, end: int) -> int | None:
+        text = self._octets.text(start, end + 4)
+        best: int | None = None
+        for high in (self._near or 0) >> 16, ((self._near or 0) >> 16) + 1:
+            pattern = struct.pack(self._layout.order + "H", high & 0xFFFF)
+            shift = 2 if self._layout.order == "<" else 0
+            at = text.find(pattern, shift)
+            while at >= 0 and (best is None or start + at - shift < best):
+                if self._is_chain(start + at - shift):
+                    best = start + at - shift
+                    break
+                at = text.find(pattern, at + 1)
+        return best if best is None or best < end else None
+
+    def _is_chain(self, offset: int) -> bool:
+        near, here, size = self._near or 0, offset, self._octets.size
+        for count in range(CHAIN):
+            if here + self._layout.header_bytes > size:
+                return count > 0 and here == size
+            seconds, fraction, captured, original = self._fields(here)
+            if fraction >= self._ticks or not 0 < captured <= original or captured > MAX_PACKET_BYTES:
+                return False
+            if abs(seconds - near) > NEAR_SECONDS:
+                return False
+            here += self._layout.header_bytes + captured
+        return True
+
+    def _fields(self, offset: int) -> tuple[int, int, int, int]:
+        fields: tuple[int, int, int, int] = self._head.unpack_from(self._octets.buffer, offset)
+        if self._captured_at == 12:
+            return fields[0], fields[1], fields[3], fields[2]
+        return fields
+
+    def _seconds_at(self, offset: int) -> int:
+        return self._fields(offset)[0] if offset + 16 <= self._octets.size else 0
+
+    def _plausible(self, places: Int64, last_seconds: int | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        captured = self._octets.column(places + self._captured_at, self._u4)
+        original = self._octets.column(places + self._original_at, self._u4)
+        good = (
+            (captured > 0)
+            & (captured <= original)
+            & (captured <= MAX_PACKET_BYTES)
+            & (original <= 2 * MAX_PACKET_BYTES)
+        )
+        good &= places + (self._layout.header_bytes + captured) <= self._octets.size + MAX_PACKET_BYTES
+        good &= self._octets.column(places + 4, self._u4) < self._ticks
+        if last_seconds is not None:
+            good &= np.abs(self._octets.column(places, self._u4) - last_seconds) <= NEAR_SECONDS
+        return good
+
+    def _heads_chain(self, places: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether records follow from each place on: four plausible ones with like times, or fewer that end exactly with the file."""
+        good = np.ones(len(places), np.bool_)
+        ended = np.zeros(len(places), np.bool_)
+        first = self._octets.column(places, self._u4)
+        here = places.copy()
+        for step in range(CHAIN):
+            ended |= here == self._octets.size
+            inside = here + 16 <= self._octets.size
+            seconds = self._octets.column(here, self._u4)
+            fine = inside & self._plausible(here, None) & (np.abs(seconds - first) <= NEAR_SECONDS)
+            good &= fine | ended | (step == 0)
+            captured = self._octets.column(here + self._captured_at, self._u4)
+            here = np.where(good & ~ended, here + self._layout.header_bytes + captured, here)
+        return good

@@ -1,0 +1,171 @@
+"""Open a capture file, whatever it is: by what is in it, never by its name."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO, Protocol
+
+from netdiag.capture.compression import DEFAULT_MAX_BYTES, Spooled, load
+from netdiag.capture.facts import Comment, FileFacts
+from netdiag.capture.formats import EMPTY, refuse
+from netdiag.capture.pcap import MAGICS, PcapReader
+from netdiag.capture.pcapng import PcapngReader, is_pcapng
+from netdiag.records.anomaly import Anomaly
+from netdiag.wire.octets import Octets
+from netdiag.wire.tables import Buffer, Interface, Window
+
+DEFAULT_WINDOW_BYTES = 64 << 20
+
+
+def open_capture(source: str | os.PathLike[str] | BinaryIO, *, max_bytes: int = DEFAULT_MAX_BYTES) -> CaptureFile:
+    """A capture file by path, ``-`` (standard input), or an open binary file; compressed or not; a regular file, a pipe or a FIFO.
+
+    What cannot be mapped is written to an unnamed temporary file first, of at most ``max_bytes``. Raises ``CaptureFileError`` when it
+    cannot be opened or is no capture at all, ``UnsupportedFormat`` for a recognised format that netdiag does not read. A damaged or cut
+    file opens; its anomalies say so.
+    """
+    spooled = load(source, max_bytes)
+    try:
+        return CaptureFile(spooled)
+    except BaseException:
+        spooled.close()
+        raise
+
+
+class Reader(Protocol):
+    """One file format."""
+
+    format: str
+
+    def windows(self, window_bytes: int) -> Iterator[Window]:
+        """All packets, in file order."""
+
+
+class CaptureFile:
+    """An open capture file: windows over one buffer, and what was learnt on the way (complete after the last window).
+
+    A context manager. The buffer stays valid while windows or arrays made from it are alive, also after ``close``.
+    """
+
+    def __init__(self, spooled: Spooled) -> None:
+        self._spooled = spooled
+        self._octets = Octets(spooled.buffer)
+        self._facts = FileFacts(anomalies=list(spooled.anomalies), cut_at_byte=spooled.cut_at_byte)
+        self.path: str | None = spooled.path
+        """None for standard input and unnamed files."""
+        self.format: str = self._reader(self._facts).format + spooled.suffix
+        """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``empty``; with ``.gz``, ``.zst`` or ``.lz4`` appended where compressed."""
+
+    def windows(self, window_bytes: int = DEFAULT_WINDOW_BYTES, *, release: bool = True) -> Iterator[Window]:
+        """All packets in windows of about ``window_bytes`` of the file. Reading starts from the beginning each time.
+
+        With ``release`` the pages of earlier windows are given back to the system when a later one is asked for: they stay readable,
+        but no longer count as this process's memory until they are touched again.
+        """
+        self._facts = FileFacts(anomalies=list(self._spooled.anomalies), cut_at_byte=self._spooled.cut_at_byte)
+        before, behind = 0, 0
+        for window in self._reader(self._facts).windows(window_bytes):
+            yield window
+            if release:
+                self.release(before, behind)
+            before, behind = behind, window.end_offset
+
+    def release(self, start: int, end: int) -> None:
+        """Give the memory of whole pages in this range back to the system; reading them again is only slower."""
+        if not isinstance(self.buffer, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        length = end // mmap.PAGESIZE * mmap.PAGESIZE - first
+        if length > 0:
+            self.buffer.madvise(mmap.MADV_DONTNEED, first, length)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The octets of the (decompressed) file, one buffer for its whole life."""
+        return self._spooled.buffer
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the (decompressed) file."""
+        return self._octets.size
+
+    @property
+    def anomalies(self) -> list[Anomaly]:
+        """Damage found so far."""
+        return self._facts.anomalies
+
+    @property
+    def cut_at_byte(self) -> int | None:
+        """Where a cut or damaged file first stopped being readable; None for a whole one (so far)."""
+        return self._facts.cut_at_byte
+
+    @property
+    def dropped_packets(self) -> int | None:
+        """What the capturing system says it dropped; None when it does not say."""
+        return self._facts.dropped_packets
+
+    @property
+    def timestamp_resolution_ns(self) -> int | None:
+        """Of the coarsest interface; None before one was read."""
+        return self._facts.timestamp_resolution_ns
+
+    @property
+    def secrets(self) -> list[bytes]:
+        """TLS key log text of the decryption secrets blocks so far."""
+        return self._facts.secrets
+
+    @property
+    def comments(self) -> list[Comment]:
+        """Comments in the file so far."""
+        return self._facts.comments
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """Capture interfaces so far, over all sections."""
+        return tuple(self._facts.interfaces)
+
+    @property
+    def packets(self) -> int:
+        """Frames so far, as Wireshark counts them."""
+        return self._facts.packets
+
+    def close(self) -> None:
+        """Let go of the file. Harmless to repeat."""
+        self._spooled.close()
+
+    def __enter__(self) -> CaptureFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _reader(self, facts: FileFacts) -> Reader:
+        start = self._octets.text(0, 4)
+        if any(magic.startswith(start) for magic in MAGICS) and len(start) == 4:
+            return PcapReader(self._octets, facts)
+        if is_pcapng(self._octets):
+            return PcapngReader(self._octets, facts)
+        if len(start) < 4:
+            return TooShort(self._octets, facts)
+        raise refuse(self._octets, self._spooled.path)
+
+
+class TooShort:
+    """A file that ends before one can say what it is: cut at its very beginning, or never written."""
+
+    format = EMPTY
+
+    def __init__(self, octets: Octets, facts: FileFacts) -> None:
+        self._octets = octets
+        self._facts = facts
+
+    def windows(self, window_bytes: int) -> Iterator[Window]:
+        """None."""
+        size = self._octets.size
+        self._facts.cut("the file is empty" if size == 0 else f"the file ends after {size} bytes", 0)
+        yield from ()

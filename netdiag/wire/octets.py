@@ -1,0 +1,83 @@
+"""Unaligned reads of fields and packed rows at many offsets of one buffer at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdiag.wire.tables import Buffer, Int64, UInt8
+
+BIG16, BIG32 = np.dtype(">u2"), np.dtype(">u4")
+LITTLE16, LITTLE32 = np.dtype("<u2"), np.dtype("<u4")
+OCTET = np.dtype("u1")
+
+
+class Octets:
+    """A buffer seen as an array of any type at *every* octet offset. Nothing is copied but what is gathered.
+
+    Reads beyond the end of the buffer yield zero octets, so a caller may gather first and compare with the packet's end afterwards.
+    """
+
+    __slots__ = ("_tail", "_tail_start", "_views", "buffer", "size")
+
+    TAIL_BYTES = 512
+    """The widest row."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.size = memoryview(buffer).nbytes
+        self._views: dict[Any, NDArray[Any]] = {}
+        self._tail_start = max(0, self.size - self.TAIL_BYTES)
+        self._tail: NDArray[np.uint8] | None = None
+
+    def rows(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """One ``dtype`` value (structured or not) from each offset, copied and contiguous."""
+        if offsets.size == 0:
+            return np.empty(0, dtype)
+        last = self.size - dtype.itemsize
+        if int(offsets.max()) <= last and int(offsets.min()) >= 0:
+            return self._gather(offsets, dtype)
+        return self._gather_near_end(offsets, dtype, last)
+
+    def column(self, offsets: Int64, dtype: np.dtype[Any]) -> Int64:
+        """One unsigned field from each offset, as int64."""
+        return self.rows(offsets, dtype).astype(np.int64)
+
+    def text(self, start: int, end: int) -> bytes:
+        """The octets of one range, cut at the end of the buffer."""
+        return bytes(self.buffer[max(0, start) : max(0, min(end, self.size))])
+
+    def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """``dtype`` at every offset where it fits whole; index it with offsets. Structured types come back as void rows."""
+        kind = np.dtype(f"V{dtype.itemsize}") if dtype.names else dtype
+        view = self._views.get(kind)
+        if view is None:
+            count = max(0, self.size - kind.itemsize + 1)
+            view = np.ndarray((count,), kind, self.buffer, 0, (1,)) if count else np.empty(0, kind)
+            self._views[kind] = view
+        return view
+
+    def _gather(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
+        rows = self.view(dtype)[offsets]
+        return rows.view(dtype) if dtype.names else rows
+
+    def _gather_near_end(self, offsets: Int64, dtype: np.dtype[Any], last: int) -> NDArray[Any]:
+        out = np.zeros(len(offsets), dtype)
+        inside = (offsets <= last) & (offsets >= 0)
+        if inside.any():
+            out[inside] = self._gather(offsets[inside], dtype)
+        near = (offsets > last) & (offsets < self.size)
+        if near.any():
+            tail = self._padded_tail()
+            view = np.ndarray((len(tail) - dtype.itemsize + 1,), f"V{dtype.itemsize}", tail, 0, (1,))
+            rows = view[offsets[near] - self._tail_start]
+            out[near] = rows.view(dtype)
+        return out
+
+    def _padded_tail(self) -> UInt8:
+        if self._tail is None:
+            text = self.text(self._tail_start, self.size)
+            self._tail = np.frombuffer(text + bytes(2 * self.TAIL_BYTES), np.uint8).copy()
+        return self._tail
