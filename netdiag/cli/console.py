@@ -1,0 +1,103 @@
+"""The one way to the terminal: colour, width and encoding are decided here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+PIPED_WIDTH = 80
+COLOURS = ("auto", "always", "never")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def common_options(function: Function) -> Function:
+    """``--color`` and ``--debug``, which every command has; they reach nobody but this module and ``main``."""
+    colour = click.option(
+        "--color",
+        "--colour",
+        type=click.Choice(COLOURS),
+        default="auto",
+        expose_value=False,
+        callback=_remember_colour,
+        help="Colour: auto is on for terminals; NO_COLOR and FORCE_COLOR are obeyed.",
+    )
+    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+    return colour(debug(function))
+
+
+def _remember_colour(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    ctx.meta["netdiag.colour"] = value
+    return value
+
+
+def wants_colour(
+    stream: TextIO, choice: str = "auto", environment: os._Environ[str] | dict[str, str] = os.environ
+) -> bool:
+    """``--color`` wins over ``NO_COLOR`` (non-empty), which wins over ``FORCE_COLOR``, which wins over "is it a terminal"."""
+    if choice != "auto":
+        return choice == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and environment.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int:
+    """Columns: ``COLUMNS`` if set, else the terminal's, else 80."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns if stream.isatty() else PIPED_WIDTH
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A rich console that adds nothing of its own: no highlighting, no markup, no emoji codes, no wrapping surprises."""
+    from rich.console import Console
+
+    file = sys.stdout if stream is None else stream
+    context = click.get_current_context(silent=True)
+    choice = context.meta.get("netdiag.colour", "auto") if context is not None else "auto"
+    colour = wants_colour(file, choice)
+    return Console(
+        file=file,
+        width=width_of(file),
+        force_terminal=colour,
+        color_system="auto" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+def ascii_only(stream: TextIO | None = None) -> bool:
+    """Whether the stream's encoding lacks the glyphs of the report."""
+    from netdiag.export.terminal.page import can_show
+
+    return not can_show((sys.stdout if stream is None else stream).encoding)
+
+
+def show(lines: Iterable[Text]) -> None:
+    """Print finished lines to standard output."""
+    out = console()
+    for line in lines:
+        out.print(line, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """One line for the person, on standard error."""
+    from netdiag.sanitise import one_line
+
+    click.echo(one_line(text, most=1000), err=True)
