@@ -1,0 +1,436 @@
+"""Requests of encrypted connections without keys: the record-length grammar (phases.md section 3), over all connections at once.
+
+The naive rule, "the first server record after the request is the answer", is wrong for the first request of nearly every TLS 1.3
+connection: session tickets, and the SETTINGS of HTTP/2, arrive first. Steps, each one function:
+
+1. where the handshake ends for the client (``handshake_end``);
+2. which records can carry a request or an answer (``speaking``): not tickets, alerts, KeyUpdates, nor HTTP/2's housekeeping;
+3. runs of one direction are turns (``turns``); turns that overlap are one, marked as not separable.
+
+Every result is marked ``grammar``, or ``bounded`` with the earliest and latest possible moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdiag.wire.tables import NONE, Bool, Int32, Int64, Table, TlsRecords, UInt8
+
+Int8 = NDArray[np.int8]
+CLIENT, SERVER = 0, 1
+CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
+
+TICKETS_MOST = 4
+"""A server sends one to four tickets of equal size (OpenSSL two, Go one, Chromium's peers up to four)."""
+TICKET_BYTES = (60, 2_000)
+"""Record length of a NewSessionTicket: a state of a few hundred octets, more with a client certificate inside."""
+LONE_TICKET_BYTES = (150, 400)
+SETTLING_NS = 15_000_000
+"""After Finished and one round trip the server's unasked-for records (tickets, SETTINGS) have come."""
+DELAYED_TICKET_NS = 60_000_000
+"""The second ticket may be held back by Nagle until a delayed ACK: seen 42 ms later."""
+
+CONTINUE_BYTES = 25
+"""``HTTP/1.1 100 Continue`` and nothing else."""
+HOUSEKEEPING = (9, 13, 17, 18, 22, 26)
+"""HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of them in one record."""
+SETTINGS_MOST_BYTES = 63
+"""HTTP/2: a server's SETTINGS with up to nine values."""
+PREFACE_BYTES = (33, 82)
+"""HTTP/2: preface, SETTINGS with up to six values and one WINDOW_UPDATE."""
+PREFACE_MOST_BYTES = 130
+"""As above with more values or PRIORITY frames: only taken for a preface when another request record follows."""
+ALERT_BYTES, KEY_UPDATE_BYTES = 2, 5
+"""Contents that TLS 1.3 hides behind type application_data (RFC 8446 sections 4.6.3 and 6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions(Table):
+    """What the hellos of each connection say, one row per connection with TLS records, in the order of their ids."""
+
+    connection: Int32
+    tls13: Bool
+    finished_length: Int32
+    """Record length of an encrypted Finished alone in its record (TLS 1.3); 0 when the cipher suite is not known."""
+    overhead: Int32
+    """Record length − content; NONE where it is not fixed (CBC) or not known."""
+    h2: Int8
+    """1 chosen, 0 not possible, NONE offered but the choice is encrypted."""
+    server_hello_at: Int64
+    """NONE when no ServerHello was captured: the handshake is not in the capture."""
+    rtt_ns: Int64
+    """Round trip to the server; 0 when not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends(Table):
+    """Where the handshake of each session ends for the client; rows as in ``Sessions``."""
+
+    finished_at: Int64
+    """NONE when it did not end, or is not in the capture."""
+    earliest_at: Int64
+    finished_row: Int64
+    """Row of the client's Finished in the records; NONE."""
+    packet: Int64
+    exact: Bool
+    """Record types tell (TLS 1.2); otherwise sizes do, or (``earliest_at`` < ``finished_at``) only bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns(Table):
+    """One request and its answer as far as records tell, in order. NONE where that half was not seen."""
+
+    session: Int32
+    """Row in ``Sessions``."""
+    request_first_at: Int64
+    request_first_packet: Int64
+    request_last_at: Int64
+    request_last_packet: Int64
+    response_first_at: Int64
+    response_first_packet: Int64
+    response_earliest_at: Int64
+    """Lower bound of ``response_first_at``."""
+    response_latest_at: Int64
+    response_last_at: Int64
+    response_last_packet: Int64
+    request_bytes: Int64
+    """Record lengths."""
+    response_bytes: Int64
+    separable: Bool
+    """False when requests overlapped, so that this is several of them."""
+    h2: Bool
+
+
+def session_row(records: TlsRecords, sessions: Sessions) -> Int64:
+    """Row in ``sessions`` for every record (all connections of ``records`` must be in it)."""
+    return np.searchsorted(sessions.connection, records.connection).astype(np.int64)
+
+
+def _first_per_session(mask: Bool, session: Int64, count: int) -> Int64:
+    """First row of each session for which the mask holds; NONE where there is none. Rows are in stream order per direction."""
+    rows = np.flatnonzero(mask)
+    first = np.full(count, NONE, np.int64)
+    first[session[rows[::-1]]] = rows[::-1]
+    return first
+
+
+def handshake_end(records: TlsRecords, sessions: Sessions) -> Ends:
+    """The later of: client's Finished sent, server's Finished deliverable."""
+    session, count = session_row(records, sessions), len(sessions)
+    client = records.direction == CLIENT
+    tls13 = sessions.tls13[session]
+    row13 = _finished_13(records, sessions, session, client & tls13)
+    own = _finished_12(records, session, client & ~tls13, count)
+    peer = _finished_12(records, session, ~client & ~tls13, count)
+    sent_at, got_at = _at(records.first_seen_at, own), _at(records.deliverable_at, peer)
+    both = (sent_at != NONE) & (got_at != NONE)
+    exact_at = np.where(both, np.maximum(sent_at, got_at), NONE)
+    opened = _first_per_session(_after_server_hello(records, sessions, session, client & tls13), session, count)
+    guess_at = _at(records.first_seen_at, opened)
+    at13 = np.where(row13 != NONE, _at(records.first_seen_at, row13), guess_at)
+    earliest = np.where((row13 == NONE) & (guess_at != NONE), np.minimum(sessions.server_hello_at, guess_at), at13)
+    row = np.where(sessions.tls13, np.where(row13 != NONE, row13, opened), own)
+    return Ends(
+        finished_at=np.where(sessions.tls13, at13, exact_at),
+        earliest_at=np.where(sessions.tls13, earliest, exact_at),
+        finished_row=row,
+        packet=_at(records.first_packet, np.where(sessions.tls13 | (sent_at >= got_at), row, peer)),
+        exact=~sessions.tls13,
+    )
+
+
+def _after_server_hello(records: TlsRecords, sessions: Sessions, session: Int64, client: Bool) -> Bool:
+    """Client records under handshake or application keys: early data come before the ServerHello."""
+    hello_at = sessions.server_hello_at[session]
+    late: Bool = (hello_at != NONE) & (records.first_seen_at >= hello_at)
+    protected: Bool = late & client & (records.content_type == APPLICATION_DATA)
+    return protected
+
+
+def _finished_13(records: TlsRecords, sessions: Sessions, session: Int64, client: Bool) -> Int64:
+    """A client certificate may come first, so: the first record of Finished's size."""
+    wanted = sessions.finished_length[session]
+    fits = (records.length == wanted) & (wanted > 0)
+    return _first_per_session(fits & _after_server_hello(records, sessions, session, client), session, len(sessions))
+
+
+def _finished_12(records: TlsRecords, session: Int64, side: Bool, count: int) -> Int64:
+    """The first handshake record after this side's ChangeCipherSpec."""
+    ccs = _first_per_session(side & (records.content_type == CHANGE_CIPHER_SPEC), session, count)
+    after = (ccs[session] != NONE) & (np.arange(len(records)) > ccs[session])
+    return _first_per_session(side & after & (records.content_type == HANDSHAKE), session, count)
+
+
+def _at(column: Int64, rows: Int64) -> Int64:
+    """Values at rows, NONE where the row is."""
+    if not len(column):
+        return np.full(len(rows), NONE, np.int64)
+    return np.where(rows == NONE, NONE, column[np.maximum(rows, 0)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaking(Table):
+    """Records that can be part of a request or an answer, by session and time."""
+
+    row: Int64
+    session: Int64
+    direction: UInt8
+    begins_at: Int64
+    """Client: first octet sent. Server: the record was deliverable."""
+    ends_at: Int64
+    doubtful: Bool
+    """Dropped as a lone ticket, but could be an answer: a bound, not a record of a turn."""
+
+
+def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speaking, Bool]:
+    """Records of requests and answers in time order, and per session whether it looks like HTTP/2."""
+    session, count = session_row(records, sessions), len(sessions)
+    server = records.direction == SERVER
+    usable_at = np.where(records.deliverable_at != NONE, records.deliverable_at, records.last_seen_at)
+    begins_at = np.where(server, usable_at, records.first_seen_at)
+    ends_at = np.where(server, usable_at, np.maximum(records.last_seen_at, records.first_seen_at))
+    content = np.where(sessions.overhead[session] == NONE, NONE, records.length - sessions.overhead[session])
+    talks = _application(records, sessions, ends, session, server, begins_at, content) & (begins_at != NONE)
+    h2 = _looks_like_h2(records, sessions, session, talks, server, content)
+    talks &= ~(h2[session] & np.isin(content, HOUSEKEEPING))
+    window_ends = (ends.finished_at + sessions.rtt_ns + SETTLING_NS)[session]
+    settling = (ends.finished_at[session] != NONE) & (begins_at <= window_ends)
+    tickets, doubtful = _tickets(sessions, session, talks & server, begins_at, settling, records.length)
+    talks &= ~tickets
+    talks &= ~(h2[session] & server & settling & (content != NONE) & (content <= SETTINGS_MOST_BYTES))
+    talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
+    rows = np.flatnonzero(talks | doubtful)
+    order = np.lexsort((records.first_packet[rows], begins_at[rows], session[rows]))
+    rows = rows[order]
+    kept = Speaking(
+        row=rows,
+        session=session[rows],
+        direction=records.direction[rows],
+        begins_at=begins_at[rows],
+        ends_at=ends_at[rows],
+        doubtful=doubtful[rows],
+    )
+    return _without_continue(kept, content[rows], h2), h2
+
+
+def _application(
+    records: TlsRecords, sessions: Sessions, ends: Ends, session: Int64, server: Bool, begins_at: Int64, content: Int64
+) -> Bool:
+    """Type application_data, less what TLS 1.3 hides behind it: the handshake's second half, alerts, KeyUpdate."""
+    tls13 = sessions.tls13[session]
+    data = records.content_type == APPLICATION_DATA
+    finished_row, finished_at = ends.finished_row[session], ends.finished_at[session]
+    row = np.arange(len(records))
+    no_handshake = sessions.server_hello_at[session] == NONE
+    early = (records.first_seen_at < sessions.server_hello_at[session]) & ~server
+    own = (row > finished_row) & (finished_row != NONE)
+    after = np.where(
+        server,
+        (finished_at != NONE) & (begins_at > finished_at),
+        own | (early & _took_early(records, sessions, session)),
+    )
+    hidden = tls13 & np.isin(content, (ALERT_BYTES, KEY_UPDATE_BYTES))
+    usable: Bool = data & ~hidden & (~tls13 | no_handshake | after)
+    return usable
+
+
+_END_OF_EARLY_DATA = 4
+
+
+def _took_early(records: TlsRecords, sessions: Sessions, session: Int64) -> Bool:
+    """The client ends early data with EndOfEarlyData only when the server took them (RFC 8446 section 4.5)."""
+    overhead = sessions.overhead[session]
+    marks = _after_server_hello(records, sessions, session, records.direction == CLIENT)
+    marks &= (overhead != NONE) & (records.length - overhead == _END_OF_EARLY_DATA)
+    taken: Bool = _first_per_session(marks, session, len(sessions)) != NONE
+    return taken[session]
+
+
+def _looks_like_h2(
+    records: TlsRecords, sessions: Sessions, session: Int64, talks: Bool, server: Bool, content: Int64
+) -> Bool:
+    """Chosen in clear (TLS 1.2), or offered and both sides sent a record of the size of a SETTINGS ACK."""
+    count = len(sessions)
+    acks = talks & (content == HOUSEKEEPING[0])
+    both = np.zeros(count, bool)
+    both[session[acks & server]] = True
+    own = np.zeros(count, bool)
+    own[session[acks & ~server]] = True
+    likely: Bool = (sessions.h2 == 1) | ((sessions.h2 == NONE) & both & own)
+    return likely
+
+
+def _tickets(
+    sessions: Sessions, session: Int64, answers: Bool, begins_at: Int64, settling: Bool, length: Int64
+) -> tuple[Bool, Bool]:
+    """(records that are tickets, those of them that could also be a short answer)."""
+    tickets, doubtful = np.zeros(len(session), bool), np.zeros(len(session), bool)
+    rows = np.flatnonzero(answers & sessions.tls13[session])
+    if not len(rows):
+        return tickets, doubtful
+    starts = np.flatnonzero(np.r_[True, session[rows[1:]] != session[rows[:-1]]])
+    counts = np.diff(np.r_[starts, len(rows)])
+    group = np.repeat(np.arange(len(starts)), counts)
+    rank = np.arange(len(rows)) - starts[group]
+    first = rows[starts]
+    equal = length[rows] == length[first][group]
+    unequal_rank = np.full(len(starts), len(rows), np.int64)
+    np.minimum.at(unequal_rank, group[~equal], rank[~equal])
+    run = np.minimum(unequal_rank, counts)
+    size = length[first]
+    fits = settling[first] & (size >= TICKET_BYTES[0]) & (size <= TICKET_BYTES[1])
+    several = fits & (run >= 2) & (run <= TICKETS_MOST)
+    soon = begins_at[rows] <= begins_at[first][group] + DELAYED_TICKET_NS
+    tickets[rows[several[group] & (rank < run[group]) & soon]] = True
+    lone = fits & (run == 1) & (counts > 1) & (size >= LONE_TICKET_BYTES[0]) & (size <= LONE_TICKET_BYTES[1])
+    tickets[first[lone]] = True
+    doubtful[first[lone]] = True
+    return tickets, doubtful
+
+
+def _preface(session: Int64, count: int, talks: Bool, server: Bool, h2: Bool, content: Int64, begins_at: Int64) -> Bool:
+    """The client's first HTTP/2 record, when it is nothing but preface and SETTINGS."""
+    preface = np.zeros(len(session), bool)
+    first = _first_per_session(talks & ~server, session, count)
+    known = np.flatnonzero((first != NONE) & h2)
+    if not len(known):
+        return preface
+    row = first[known]
+    later = talks & ~server
+    later[row] = False
+    second = _first_per_session(later, session, count)[known]
+    answer = _first_per_session(talks & server, session, count)[known]
+    far = np.iinfo(np.int64).max
+    second_at = np.where(second == NONE, far, begins_at[np.maximum(second, 0)])
+    answer_at = np.where(answer == NONE, far, begins_at[np.maximum(answer, 0)])
+    size = content[row]
+    small = (size >= PREFACE_BYTES[0]) & (size <= PREFACE_BYTES[1])
+    likely = (size >= PREFACE_BYTES[0]) & (size <= PREFACE_MOST_BYTES) & (second != NONE) & (second_at <= answer_at)
+    preface[row[(small & (second != NONE)) | likely]] = True
+    return preface
+
+
+def _without_continue(kept: Speaking, content: Int64, h2: Bool) -> Speaking:
+    """Drop 100 (Continue): a server record of its size between two client records of an HTTP/1 session."""
+    if len(kept) < 3:
+        return kept
+    drop = np.zeros(len(kept), bool)
+    same = (kept.session[1:-1] == kept.session[:-2]) & (kept.session[1:-1] == kept.session[2:])
+    between = (kept.direction[1:-1] == SERVER) & (kept.direction[:-2] == CLIENT) & (kept.direction[2:] == CLIENT)
+    drop[1:-1] = same & between & (content[1:-1] == CONTINUE_BYTES) & ~h2[kept.session[1:-1]]
+    return kept.take(~drop)
+
+
+def turns(records: TlsRecords, sessions: Sessions, ends: Ends) -> Turns:
+    """Requests and answers of all sessions, by session and time."""
+    found, h2 = speaking(records, sessions, ends)
+    bounds = found.take(found.doubtful)
+    found = found.take(~found.doubtful)
+    if not len(found):
+        return _no_turns()
+    change = (found.session[1:] != found.session[:-1]) | (found.direction[1:] != found.direction[:-1])
+    starts = np.flatnonzero(np.r_[True, change])
+    stops = np.r_[starts[1:], len(found)]
+    asks = found.direction[starts] == CLIENT
+    follows = np.r_[False, found.session[starts[1:]] == found.session[starts[:-1]]]
+    # A turn begins with each run of the client, and with an answer whose request is not in the capture.
+    turn = np.cumsum(asks | ~follows) - 1
+    turn = _joined(turn, found, starts, asks, sessions)
+    return _columns(records, sessions, found, bounds, h2, starts, stops, asks, turn)
+
+
+def _joined(turn: Int64, found: Speaking, starts: Int64, asks: Bool, sessions: Sessions) -> Int64:
+    """Join a turn to the one before it when answer records arrive sooner after its request than the path allows: they answer the other."""
+    session = found.session[starts]
+    answered = np.r_[(session[1:] == session[:-1]) & ~asks[1:], False] & asks
+    answer_at = np.where(answered, np.r_[found.begins_at[starts[1:]], 0], 0)
+    soon = answered & (answer_at - found.begins_at[starts] < 0.8 * sessions.rtt_ns[session])
+    joins = soon & _follows_a_request(turn, asks, session)
+    begins = np.zeros(int(turn[-1]) + 1, bool)
+    begins[turn[joins]] = True
+    return (np.cumsum(~begins) - 1)[turn]
+
+
+def _follows_a_request(turn: Int64, asks: Bool, session: Int64) -> Bool:
+    """The turn before belongs to the same session and has a request: an answer without one can take nothing in."""
+    before = np.maximum(_pick(turn, np.ones(len(turn), bool), int(turn[-1]) + 1, first=True)[turn] - 1, 0)
+    opens = _pick(turn, np.ones(len(turn), bool), int(turn[-1]) + 1, first=True)[turn[before]]
+    follows: Bool = (turn > 0) & (session[before] == session) & asks[opens]
+    return follows
+
+
+def _columns(
+    records: TlsRecords,
+    sessions: Sessions,
+    found: Speaking,
+    bounds: Speaking,
+    h2: Bool,
+    starts: Int64,
+    stops: Int64,
+    asks: Bool,
+    turn: Int64,
+) -> Turns:
+    count = int(turn[-1]) + 1
+    first_ask = _pick(turn, asks, count, first=True)
+    first_answer = _pick(turn, ~asks, count, first=True)
+    last_answer = _pick(turn, ~asks, count, first=False)
+    requests = np.bincount(turn[asks], minlength=count)
+    begin = _pick(turn, np.ones(len(turn), bool), count, first=True)
+    session = found.session[starts[begin]].astype(np.int32)
+    answer_at = _value(found.begins_at, starts, first_answer)
+    lengths = records.length[found.row]
+    run_bytes = np.add.reduceat(lengths, starts)
+    separable = requests <= 1
+    last_at = _value(found.ends_at, stops - 1, last_answer)
+    earliest = _lower_bounds(answer_at, session, bounds)
+    return Turns(
+        session=session,
+        request_first_at=_value(found.begins_at, starts, first_ask),
+        request_first_packet=_value(records.first_packet[found.row], starts, first_ask),
+        request_last_at=_value(found.ends_at, stops - 1, first_ask),
+        request_last_packet=_value(records.last_packet[found.row], stops - 1, first_ask),
+        response_first_at=answer_at,
+        response_first_packet=_value(records.last_packet[found.row], starts, first_answer),
+        response_earliest_at=earliest,
+        response_latest_at=np.where(separable, answer_at, last_at),
+        response_last_at=last_at,
+        response_last_packet=_value(records.last_packet[found.row], stops - 1, last_answer),
+        request_bytes=np.bincount(turn[asks], run_bytes[asks], minlength=count).astype(np.int64),
+        response_bytes=np.bincount(turn[~asks], run_bytes[~asks], minlength=count).astype(np.int64),
+        separable=separable,
+        h2=h2[session],
+    )
+
+
+def _pick(turn: Int64, mask: Bool, count: int, *, first: bool) -> Int64:
+    """First or last run of each turn for which the mask holds; NONE where there is none."""
+    runs = np.flatnonzero(mask)
+    picked = np.full(count, NONE, np.int64)
+    ordered = runs[::-1] if first else runs
+    picked[turn[ordered]] = ordered
+    return picked
+
+
+def _value(column: Int64, places: Int64, runs: Int64) -> Int64:
+    return np.where(runs == NONE, NONE, column[places[np.maximum(runs, 0)]])
+
+
+def _lower_bounds(answer_at: Int64, session: Int32, bounds: Speaking) -> Int64:
+    """A lone ticket that could be the answer bounds the first answer of its session from below."""
+    earliest = answer_at.copy()
+    if len(bounds):
+        first_turn = np.r_[True, session[1:] != session[:-1]]
+        by_session = dict(zip(bounds.session.tolist(), bounds.begins_at.tolist(), strict=True))
+        for place in np.flatnonzero(first_turn & np.isin(session, bounds.session) & (answer_at != NONE)).tolist():
+            earliest[place] = min(earliest[place], by_session[int(session[place])])
+    return earliest
+
+
+def _no_turns() -> Turns:
+    none = np.empty(0, np.int64)
+    names = Turns.__dataclass_fields__
+    special = {"session": none.astype(np.int32), "separable": none.astype(bool), "h2": none.astype(bool)}
+    return Turns(**{name: special.get(name, none) for name in names})
