@@ -1,0 +1,111 @@
+"""Turns told from record lengths become exchanges, one at a time and only when asked for."""
+
+from __future__ import annotations
+
+from netdiag.analysis.drafts import Draft
+from netdiag.analysis.keyless import Ends, Turns
+from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.analysis.outcomes import Ending, fatal_alert, first_fin, first_reset, last_mark
+from netdiag.records.connection import Connection
+from netdiag.records.exchange import Outcome
+from netdiag.records.timing import Clock, Method
+from netdiag.wire.tables import NONE
+
+M = Milestone
+NOT_SEPARABLE = "several requests overlap; without keys they cannot be told apart"
+ALL_READ = Ending(Outcome.UNKNOWN)
+
+
+def finished_mark(ends: Ends, session: int) -> Mark | None:
+    """The end of the handshake as far as record types and sizes tell."""
+    at, earliest = int(ends.finished_at[session]), int(ends.earliest_at[session])
+    if at == NONE:
+        return None
+    method = Method.EXACT if ends.exact[session] else Method.GRAMMAR if earliest == at else Method.BOUNDED
+    lo = None if earliest == at else earliest
+    return Mark(at, _packet(int(ends.packet[session])), Clock.WIRE, method, lo, None)
+
+
+def keyless_draft(
+    connection: Connection,
+    set_up: Marks,
+    turns: Turns,
+    row: int,
+    *,
+    ordinal: int,
+    last: bool,
+    quiet_since: int | None,
+    server_name: str | None,
+) -> Draft:
+    """The exchange of one row. ``set_up`` is used by the first request of a connection only."""
+    marks = turn_marks(turns, row)
+    if ordinal == 0 and M.REQUEST_FIRST in marks:
+        marks = {**set_up, **marks}
+    ending = _ending(connection, marks) if last else ALL_READ
+    first = marks.get(M.REQUEST_FIRST)
+    idle_ns = None if quiet_since is None or first is None else max(0, first.at - quiet_since)
+    return Draft(
+        connection=connection,
+        marks=marks,
+        ended=ending.at,
+        ordinal=ordinal,
+        idle_before_ns=idle_ns,
+        outcome=ending.outcome,
+        outcome_detail=ending.detail if turns.separable[row] else NOT_SEPARABLE,
+        server_name=server_name,
+        request_packet=_packet(int(turns.request_last_packet[row])),
+        response_packet=_packet(int(turns.response_first_packet[row])),
+        request_bytes=int(turns.request_bytes[row]) if first is not None else None,
+        response_bytes=int(turns.response_bytes[row]) if M.RESPONSE_FIRST in marks else None,
+    )
+
+
+def turn_marks(turns: Turns, row: int) -> Marks:
+    """Milestones of one turn, each with how sure it is."""
+    marks: Marks = {}
+    method = Method.GRAMMAR if turns.separable[row] else Method.BOUNDED
+    if turns.request_first_at[row] != NONE:
+        marks[M.REQUEST_FIRST] = _mark(turns.request_first_at[row], turns.request_first_packet[row], Method.GRAMMAR)
+        marks[M.REQUEST_LAST] = _mark(turns.request_last_at[row], turns.request_last_packet[row], method)
+    if turns.response_first_at[row] != NONE:
+        marks[M.RESPONSE_FIRST] = _first_answer(turns, row, method)
+        marks[M.RESPONSE_LAST] = _mark(turns.response_last_at[row], turns.response_last_packet[row], method)
+    return marks
+
+
+def _first_answer(turns: Turns, row: int, method: Method) -> Mark:
+    at = int(turns.response_first_at[row])
+    earliest, latest = int(turns.response_earliest_at[row]), int(turns.response_latest_at[row])
+    exactly = earliest == at == latest
+    return Mark(
+        at,
+        _packet(int(turns.response_first_packet[row])),
+        Clock.WIRE,
+        method if exactly else Method.BOUNDED,
+        None if exactly else earliest,
+        None if exactly else latest,
+    )
+
+
+def _mark(at: int, packet: int, method: Method) -> Mark:
+    return Mark(int(at), _packet(int(packet)), Clock.WIRE, method)
+
+
+def _packet(number: int) -> int | None:
+    return None if number == NONE else number
+
+
+def _ending(connection: Connection, marks: Marks) -> Ending:
+    """The last turn of a connection: a request without an answer failed, or the capture ended."""
+    alert = fatal_alert(connection.tls)
+    if alert is not None and M.RESPONSE_FIRST not in marks:
+        return Ending(Outcome.TLS_FAIL, f"alert {alert.name} from {alert.sender}", Mark(alert.at, alert.packet))
+    if M.RESPONSE_FIRST in marks:
+        return ALL_READ
+    reset = first_reset(connection)
+    if reset is not None:
+        return Ending(Outcome.RESET, f"RST from {reset[0]} before any answer", reset[1])
+    fin = first_fin(connection)
+    if fin is not None:
+        return Ending(Outcome.CLOSED_EARLY, f"closed by {fin[0]} before any answer", fin[1])
+    return Ending(Outcome.INCOMPLETE, "the capture ends before any answer", last_mark(connection))
