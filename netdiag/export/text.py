@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from netdiag.export.terminal.bars import stacked
-from netdiag.export.terminal.blocks import Blocks, digits_for, failed
+from netdiag.export.terminal.blocks import Blocks, digits_for
 from netdiag.export.terminal.findings import findings
 from netdiag.export.terminal.header import header, hosts
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
@@ -98,13 +98,13 @@ def _examples(exchanges: Sequence[Exchange]) -> list[Exchange]:
     for exchange in exchanges:
         arms.setdefault(exchange.arm or exchange.protocol or "", []).append(exchange)
     shown = [typical for group in arms.values() if (typical := medoid(group)) is not None]
-    bad = [exchange for exchange in exchanges if failed(exchange)][: max(1, MOST_BLOCKS - len(shown))]
+    bad = [exchange for exchange in exchanges if exchange.failed][: max(1, MOST_BLOCKS - len(shown))]
     return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)
 
 
 def medoid(exchanges: Sequence[Exchange]) -> Exchange | None:
     """The successful request that is closest to the median of every phase; None when none succeeded."""
-    good = [exchange for exchange in exchanges if not failed(exchange)]
+    good = [exchange for exchange in exchanges if not exchange.failed]
     if not good:
         return None
     vectors = [{str(p.name): p.duration_ns for p in e.phases} | {"unattributed": e.unattributed_ns} for e in good]
@@ -161,7 +161,7 @@ def _slowest(page: Page, analysis: Analysis) -> None:
             "  ",
             name.plain,
             "  ",
-            (column(result_label(exchange), result), BAD if failed(exchange) else ""),
+            (column(result_label(exchange), result), BAD if exchange.failed else ""),
             "  ",
             (column(format_ms(exchange.total_ns, digits=digits), value, right=True), STRONG),
             "  ",

@@ -106,3 +106,8 @@ class Exchange:
     """Only in a probe: the same phases by ``application``, ``kernel`` and ``wire`` clock."""
     arm: str | None = None
     trial: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """An error status, or an end before its time. What a capture merely does not show is no failure."""
+        return self.outcome not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -23,8 +24,9 @@ def protocol_name(protocol: str | None) -> str:
 
 
 def arm_name(arm: str) -> str:
-    """An arm as a heading: ``HTTP/1.1`` for ``h1``, otherwise its own name."""
-    return _ARMS.get(arm, one_line(arm, most=40))
+    """An arm as a heading: ``HTTP/1.1 warm`` for ``h1+warm``, ``HTTP/1.1, reused`` for ``http/1.1, reused``."""
+    words = re.split(r"([+ ,]+)", one_line(arm, most=60))
+    return "".join(_ARMS.get(word, " " if word == "+" else word) for word in words)
 
 
 def tls_version_name(version: str) -> str:

@@ -72,11 +72,6 @@ def digits_for(duration_ns: int) -> int:
     return 3 if duration_ns < 10_000_000 else 2 if duration_ns < 100_000_000 else 1
 
 
-def failed(exchange: Exchange) -> bool:
-    """Whether the request failed: an error status, or an end before its time. What the capture did not show is no failure."""
-    return exchange.outcome not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)
-
-
 class Blocks:
     """Writes requests and calls of one analysis onto a page, all in the same columns."""
 
@@ -147,7 +142,7 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
         (f"{protocol}  ", STRONG),
         f"{arm}  " if arm and arm != protocol else "",
         f"{trial}{label}  ",
-        (result_label(exchange), BAD if failed(exchange) else STRONG),
+        (result_label(exchange), BAD if exchange.failed else STRONG),
         f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
         (_place(exchange), MUTED),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +14,13 @@ from netdiag.records.labels import arm_name
 from netdiag.records.statistics import Comparison, Distribution, Statistics
 from netdiag.records.timing import PhaseName
 from netdiag.sanitise import one_line
+from netdiag.stats.distribution import NEEDED
 from netdiag.units import format_ms
 
-_ORDER = (*(str(name) for name in PhaseName), "unattributed", "total")
-_QUANTILES = (("P90", "p90", 0.90), ("P95", "p95", 0.95), ("P99", "p99", 0.99))
+_ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
+_QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
-_TITLES = {"unattributed": "unattr."}
+_TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
 _VERDICTS = {
     "faster": "faster",
     "slower": "slower",
@@ -56,11 +56,6 @@ def summary(page: Page, analysis: Analysis) -> None:
     for statistics in arms:
         _outcomes(page, statistics)
     _withheld_quantiles(page, arms)
-
-
-def trials_needed(quantile: float) -> int:
-    """Trials below which no two-sided 95 % interval of a quantile exists: all n may lie on one side of it with more than 2.5 % chance."""
-    return math.ceil(math.log(0.025) / math.log(max(quantile, 1 - quantile)))
 
 
 def _phases(arms: Sequence[Statistics]) -> list[str]:
@@ -182,9 +177,7 @@ def _withheld_quantiles(page: Page, arms: Sequence[Statistics]) -> None:
         for _, field, _ in _QUANTILES
         if getattr(spread, field) is not None
     }
-    withheld = [
-        f"{label} {trials_needed(q)}" for label, field, q in _QUANTILES if field not in shown and field != "p90"
-    ]
+    withheld = [f"{label} {NEEDED[q]}" for label, field, q in _QUANTILES if field not in shown and field != "p90"]
     if withheld and max(s.n for s in arms) > 1:
         listed = ", ".join(withheld).replace(" ", " needs ", 1).replace(",", " trials,", 1)
         page.line((f"{listed}{' trials' if len(withheld) == 1 else ''}: not shown", MUTED))

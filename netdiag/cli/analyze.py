@@ -1,0 +1,246 @@
+"""``netdiag analyze``: options, one call of the library for each file, one renderer, exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from netdiag.cli.console import common_options
+
+if TYPE_CHECKING:
+    from netdiag.cli.inputs import FilterWords, Input
+    from netdiag.errors import NetdiagError
+    from netdiag.records.analysis import Analysis
+
+MOST_FULL_REPORTS = 3
+"""With more files than this, only the table is printed: nobody reads forty reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeOptions:
+    """What the user chose."""
+
+    files: tuple[str, ...]
+    keylog: str | None
+    json: bool
+    jsonl: bool
+    outputs: tuple[str, ...]
+    force: bool
+    filters: tuple[str, ...]
+    connection: tuple[int, ...]
+    exchange: int | None
+    top: int | None
+    strict: bool
+    picture: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One file's analysis, or why there is none."""
+
+    input: Input
+    analysis: Analysis | None
+    error: NetdiagError | None = None
+
+
+@click.command(epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 65 input, 73 output.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--keylog",
+    type=click.Path(dir_okay=False),
+    help="TLS session keys (SSLKEYLOGFILE format); secrets inside a pcapng are found alone.",
+)
+@click.option("--json", is_flag=True, help="Print the JSON document (a list of them for several files).")
+@click.option("--jsonl", is_flag=True, help="Print one line of JSON per request, as soon as its file is done.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NAME.png|.svg|.pdf|.json",
+    help="Also write a picture or the document.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="host=, port=, sni= (with * and ?), time=FROM..TO; repeatable.",
+)
+@click.option("--connection", type=int, multiple=True, metavar="N", help="Only this connection; repeatable.")
+@click.option("--exchange", type=int, metavar="N", help="Only this request, phase by phase; -o draws its packets.")
+@click.option(
+    "--top", type=click.IntRange(min=0), metavar="N", help="The N slowest requests phase by phase; 0 for all."
+)
+@click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")), help="What -o draws.")
+@click.option("--strict", is_flag=True, help="Exit 2 when the result is partial: cut file, drops, incomplete requests.")
+@common_options
+def analyze(**options: object) -> int:
+    """Split every request of capture files into its phases.
+
+    FILE is a capture (pcap, pcapng; .gz, .zst, .lz4), a folder of them, or - for standard input.
+
+    \b
+    netdiag analyze slow.pcapng --keylog keys.txt
+    netdiag analyze slow.pcapng --exchange 3 -o request3.png
+    netdiag analyze captures/ --filter host=api.example.com --jsonl
+    """
+    return run(AnalyzeOptions(**options))  # type: ignore[arg-type]
+
+
+def run(options: AnalyzeOptions) -> int:
+    """Do what the options say; the exit code."""
+    from netdiag.cli import exit_codes, outputs
+    from netdiag.cli.inputs import inputs, parse_filters
+    from netdiag.errors import UsageError
+
+    if options.json and options.jsonl:
+        raise UsageError("--json and --jsonl exclude each other")
+    outputs.check(options.outputs, (".json", *outputs.PICTURES), force=options.force)
+    files = list(inputs(options.files))
+    if not files:
+        raise UsageError("the folder holds no file")
+    if options.outputs and len(files) > 1:
+        raise UsageError("-o writes the result of one file; give one")
+    words = parse_filters(options.filters, options.connection)
+    results = _results(files, options, words)
+    codes = [
+        exit_codes.of_result(r.analysis, r.error, strict=options.strict) for r in _render(results, options, len(files))
+    ]
+    return exit_codes.worst(codes)
+
+
+def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) -> Iterator[Result]:
+    from netdiag.errors import CaptureFileError, NetdiagError
+
+    for file in files:
+        try:
+            yield Result(file, _analyse(file, options, words))
+        except CaptureFileError as error:
+            if not file.from_folder:
+                yield _failed(file, error, len(files))
+        except NetdiagError as error:
+            yield _failed(file, error, len(files))
+
+
+def _failed(file: Input, error: NetdiagError, count: int) -> Result:
+    """With one file its error is the command's; with several the others still count."""
+    if count == 1:
+        raise error
+    return Result(file, None, error)
+
+
+def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analysis:
+    from dataclasses import replace
+
+    from netdiag import api
+    from netdiag.analysis.selection import select
+    from netdiag.cli.progress import progress
+    from netdiag.stats.distribution import statistics
+
+    with progress(file.path, quiet=options.json or options.jsonl) as report:
+        whole = api.analyze(file.path, keylog=options.keylog, progress=report)
+    chosen = words.filter(whole.source.first_at)
+    if not chosen:
+        return whole
+    part = select(whole, chosen)
+    return replace(part, statistics=statistics(part.exchanges))
+
+
+def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:
+    """Print each result, hand it on without its rows, and end with the table when there are several."""
+    if options.json:
+        yield from _documents(results, count)
+    elif options.jsonl:
+        yield from _lines(results)
+    else:
+        yield from _reports(results, options, count)
+
+
+def _documents(results: Iterator[Result], count: int) -> Iterator[Result]:
+    from netdiag.export import json
+
+    done: list[Result] = []
+
+    def analyses() -> Iterator[Analysis]:
+        for result in results:
+            done.append(result)
+            _complain(result)
+            if result.analysis is not None:
+                yield result.analysis
+
+    if count == 1:
+        for analysis in analyses():
+            json.write(analysis, sys.stdout)
+    else:
+        json.write_list(analyses(), sys.stdout)
+    yield from done
+
+
+def _lines(results: Iterator[Result]) -> Iterator[Result]:
+    from netdiag.export import json
+
+    for result in results:
+        _complain(result)
+        for exchange in result.analysis.exchanges if result.analysis else ():
+            sys.stdout.write(json.exchange_line(result.analysis, exchange))  # type: ignore[arg-type]
+            sys.stdout.flush()
+        yield result
+
+
+def _reports(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:
+    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.export.terminal.files import FileRow, file_row, files_table
+    from netdiag.export.text import Selection, report
+
+    rows: list[FileRow] = []
+    width = console().width
+    selection = Selection(top=options.top, exchange_id=options.exchange)
+    for result in results:
+        if result.analysis is not None:
+            _check_exchange(result.analysis, options)
+            if count <= MOST_FULL_REPORTS or options.exchange is not None:
+                show(report(result.analysis, width=width, ascii_only=ascii_only(), selection=selection))
+                show(()) if count == 1 else click.echo()
+            _write_outputs(result.analysis, options)
+        rows.append(file_row(result.input.path, result.analysis, result.error))
+        yield result
+    if count > 1:
+        show(files_table(rows, width=width, ascii_only=ascii_only()))
+
+
+def _check_exchange(analysis: Analysis, options: AnalyzeOptions) -> None:
+    from netdiag.errors import UsageError
+    from netdiag.records.labels import exchange_of
+
+    if options.exchange is not None and exchange_of(analysis, options.exchange) is None:
+        raise UsageError(
+            f"there is no request {options.exchange}: there are {len(analysis.exchanges)}, numbered from 0"
+        )
+
+
+def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
+    from netdiag.cli import outputs
+
+    for path in options.outputs:
+        wanted = outputs.Wanted(
+            path=path,
+            ending=outputs.ending_of(path),
+            drawing=options.picture,
+            exchange_id=options.exchange,
+            source=options.files[0],
+            keylog=options.keylog,
+        )
+        outputs.write(analysis, wanted)
+
+
+def _complain(result: Result) -> None:
+    from netdiag.cli.console import note
+
+    if result.error is not None:
+        note(f"netdiag: {result.error}")

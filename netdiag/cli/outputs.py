@@ -1,0 +1,92 @@
+"""``-o NAME``: the format is the ending; nothing is overwritten without ``--force``, nothing is written through a link."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from netdiag.errors import OutputError, UsageError
+from netdiag.records.analysis import Analysis
+
+PICTURES = (".png", ".svg", ".pdf")
+DRAWINGS = ("waterfall", "lanes", "distributions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One result file."""
+
+    path: str
+    ending: str
+    drawing: str | None = None
+    """Which picture; None lets the result decide."""
+    exchange_id: int | None = None
+    source: str | None = None
+    """The capture file, for pictures that show packets."""
+    keylog: str | None = None
+
+
+def check(paths: Sequence[str], endings: Sequence[str], *, force: bool) -> None:
+    """Refuse before the work what could not be written after it. Raises ``UsageError`` or ``OutputError``."""
+    for path in paths:
+        if ending_of(path) not in endings:
+            raise UsageError(f"-o {path}: the ending says the format; there are {', '.join(endings)}")
+        if not force and os.path.lexists(path):
+            raise OutputError("exists already", path=path, advice="Give --force to replace it, or another name.")
+        if not (Path(path).parent if str(Path(path).parent) else Path()).is_dir():
+            raise OutputError("the folder does not exist", path=path)
+
+
+def ending_of(path: str) -> str:
+    """``.png`` of ``a/b.PNG``; empty when there is none."""
+    return Path(path).suffix.lower()
+
+
+def write(analysis: Analysis, wanted: Wanted) -> None:
+    """Write one file. Raises ``OutputError``."""
+    _WRITERS[wanted.ending](analysis, wanted)
+
+
+def _write_document(analysis: Analysis, wanted: Wanted) -> None:
+    from netdiag.export import json
+    from netdiag.outfile import replacing
+
+    with replacing(wanted.path) as file:
+        text = io.TextIOWrapper(file, encoding="ascii")
+        json.write(analysis, text)
+        text.flush()
+        text.detach()  # the file itself is closed, or thrown away, by the block above
+
+
+def _write_picture(analysis: Analysis, wanted: Wanted) -> None:
+    from netdiag import plot
+
+    plot.save(_figure(analysis, wanted), wanted.path)
+
+
+def _figure(analysis: Analysis, wanted: Wanted) -> object:
+    from netdiag import plot
+
+    drawing = wanted.drawing or ("lanes" if wanted.exchange_id is not None and wanted.source else "waterfall")
+    if drawing == "distributions":
+        return plot.distributions(analysis)
+    if drawing == "waterfall":
+        return plot.waterfall(analysis)
+    return plot.lanes(_lanes(analysis, wanted))
+
+
+def _lanes(analysis: Analysis, wanted: Wanted) -> object:
+    from netdiag import api
+
+    if wanted.source is None or wanted.exchange_id is None:
+        raise UsageError("the picture lanes needs one request of one capture file: --exchange N")
+    return api.lanes(wanted.source, wanted.exchange_id, keylog=wanted.keylog)
+
+
+_WRITERS: dict[str, Callable[[Analysis, Wanted], None]] = {
+    ".json": _write_document,
+    **dict.fromkeys(PICTURES, _write_picture),
+}
