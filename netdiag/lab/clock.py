@@ -9,6 +9,7 @@ import selectors
 import sys
 import time
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 SPIN_NS = 200_000
 """The last part of a wait is spun: a sleeping thread is woken up to this late on an idle machine."""
@@ -26,7 +27,10 @@ class Stamp:
 
     @staticmethod
     def now() -> Stamp:
-        """The present."""
+        """The present, by the loop's own clock where it has one."""
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, OwnClock):
+            return loop.stamp()
         return Stamp(time.time_ns(), time.monotonic_ns())
 
     @staticmethod
@@ -40,9 +44,21 @@ class Stamp:
         return Stamp(self.wall_ns + delay_ns, self.monotonic_ns + delay_ns)
 
 
+@runtime_checkable
+class OwnClock(Protocol):
+    """An event loop that makes its own time; its timers end exactly when they are due, so nothing needs to be spun."""
+
+    def stamp(self) -> Stamp:
+        """The present of that time."""
+
+
 async def until(stamp: Stamp) -> None:
     """Return at the instant, not before it: sleep while it is far, then spin. Returns at once when it has passed."""
-    remaining_ns = stamp.monotonic_ns - time.monotonic_ns()
+    remaining_ns = stamp.monotonic_ns - Stamp.now().monotonic_ns
+    if isinstance(asyncio.get_running_loop(), OwnClock):
+        if remaining_ns > 0:
+            await asyncio.sleep(remaining_ns / 1e9)
+        return
     if remaining_ns > SPIN_NS:
         await asyncio.sleep((remaining_ns - SPIN_NS) / 1e9)
     while time.monotonic_ns() < stamp.monotonic_ns:

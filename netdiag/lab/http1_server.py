@@ -11,7 +11,7 @@ from netdiag.lab.answers import Answer, Application, LabRequest
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
-from netdiag.lab.link import Link, Received, Sent
+from netdiag.lab.link import Connection, Received, Sent, joined
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 
@@ -23,7 +23,7 @@ class IdleTimeout(Exception):
 class Http1Conversation:
     """Serves one connection until it ends; returns the reason."""
 
-    def __init__(self, link: Link, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
+    def __init__(self, link: Connection, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
         """``connection`` numbers the truth rows."""
         self._link, self._app, self._config, self._log, self._id = link, app, config, log, connection
         self._h11 = h11.Connection(h11.SERVER)
@@ -146,7 +146,7 @@ class Http1Conversation:
 class _Http1Sink:
     """Frames one answer on an HTTP/1 connection."""
 
-    def __init__(self, link: Link, connection: h11.Connection, *, closing: bool) -> None:
+    def __init__(self, link: Connection, connection: h11.Connection, *, closing: bool) -> None:
         self._link = link
         self._h11 = connection
         self._closing = closing
@@ -184,7 +184,7 @@ class _Http1Sink:
             return await self._link.send(octets)
         step = -(-len(octets) // self._write_calls)
         sent = [await self._link.send(octets[i : i + step]) for i in range(0, len(octets), step)]
-        return Sent(sent[0].at, sent[-1].done_at, sum(s.wire_bytes for s in sent))
+        return joined(sent)
 
     async def finish(self) -> Sent | None:
         if self.until_close:

@@ -17,7 +17,7 @@ from hyperframe.frame import GoAwayFrame
 from netdiag.lab.answers import Answer, Application, LabRequest
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
-from netdiag.lab.link import Link, PeerGone, Received, Sent
+from netdiag.lab.link import Connection, PeerGone, Received, Sent, joined
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 
@@ -38,7 +38,7 @@ class _Stream:
 class Http2Conversation:
     """Serves one connection until it ends; returns the reason."""
 
-    def __init__(self, link: Link, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
+    def __init__(self, link: Connection, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
         """``connection`` numbers the truth rows."""
         self._link, self._app, self._config, self._log, self._id = link, app, config, log, connection
         self.h2 = h2.connection.H2Connection(
@@ -243,7 +243,7 @@ class Http2Conversation:
         self._log.add("goaway", self._id, at=sent.at, last_stream_id=last_stream_id)
 
     @property
-    def link(self) -> Link:
+    def link(self) -> Connection:
         """The connection below."""
         return self._link
 
@@ -281,17 +281,15 @@ class Http2Sink:
 
     async def data(self, data: bytes, *, last: bool) -> Sent:
         """DATA frames, as the peer's windows allow."""
-        view, first, sent = memoryview(data), None, None
-        while sent is None or view:
+        view, sent = memoryview(data), list[Sent]()
+        while not sent or view:
             room = await self._room(len(view))
             for part in self._frames(view[:room]):
                 self._ended = last and self._ends_with_data and len(part) == len(view)
                 self._h2.send_data(self._stream_id, bytes(part), end_stream=self._ended)
                 view = view[len(part) :]
-            sent = await self._sent()
-            first = first or sent
-        assert first is not None
-        return Sent(first.at, sent.done_at, len(data))
+            sent.append(await self._sent())
+        return joined(sent)
 
     async def _room(self, wanted: int) -> int:
         conversation = self._conversation

@@ -14,6 +14,7 @@ import struct
 import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 _SO_TIMESTAMPNS = 35
 """Linux: the kernel's arrival stamp (wall clock) comes with each recvmsg. Python does not name it."""
@@ -47,6 +48,46 @@ class Sent:
     """Just after the kernel took the last octet."""
     wire_bytes: int
     """TCP payload octets, TLS overhead included."""
+    offset: int = 0
+    """Of the first of them in this direction's TCP stream: where a capture has them."""
+
+    @property
+    def end_offset(self) -> int:
+        """Just after the last of them."""
+        return self.offset + self.wire_bytes
+
+
+def joined(sent: list[Sent]) -> Sent:
+    """Several writes as one: from the first's beginning to the last's end (other streams' octets may lie between)."""
+    first, last = sent[0], sent[-1]
+    return Sent(first.at, last.done_at, last.end_offset - first.offset, first.offset)
+
+
+class Connection(Protocol):
+    """What the HTTP conversations need of the connection below them: a real one (``Link``), or one in a capture that is being written."""
+
+    last_sent: Sent
+
+    async def receive(self) -> Received | None:
+        """Application octets; None when the peer has ended its side. Raises PeerGone on a reset."""
+
+    async def send(self, data: bytes) -> Sent:
+        """Write application octets at once. Raises PeerGone."""
+
+    async def send_raw(self, data: bytes) -> Sent:
+        """Write octets below TLS, as they are. Raises PeerGone."""
+
+    def sealed(self, data: bytes) -> bytes:
+        """The octets that ``send`` would write, without writing them."""
+
+    def end(self, *, notify: bool = True) -> int:
+        """End this side in order (close_notify when ``notify``, FIN); returns when."""
+
+    def reset(self) -> int:
+        """Abort with RST; returns when."""
+
+    async def linger(self, seconds: float = 1.0) -> None:
+        """Wait for the peer's end, then let go."""
 
 
 def stamp_arrivals(listener: socket.socket) -> None:
@@ -71,6 +112,7 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[Received] = deque()
         self._held_bytes = 0
+        self._written_bytes = 0
         self._last_arrival_at = self.opened_at
         self._news = asyncio.Event()
         self._write_lock = asyncio.Lock()
@@ -194,7 +236,8 @@ class Link:
                 await self._writable()
             except OSError as error:
                 raise PeerGone(str(error)) from error
-        self.last_sent = Sent(started_at, time.time_ns(), len(data))
+        self.last_sent = Sent(started_at, time.time_ns(), len(data), self._written_bytes)
+        self._written_bytes += len(data)
         return self.last_sent
 
     async def _writable(self) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from netdiag.lab.answers import Answer
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import Stamp, ns, until
-from netdiag.lab.link import Sent
+from netdiag.lab.link import Sent, joined
 from netdiag.lab.schedule import Piece
 from netdiag.lab.truth import TruthLog
 
@@ -83,13 +83,13 @@ class Performance:
         for interim in answer.interim:
             await until(anchor.after(interim.due_ns))
             sent = await self._sink.interim(interim.status)
-            self._row("interim", sent.at, status=interim.status)
+            self._row("interim", sent.at, status=interim.status, **_place(sent))
         due = anchor.after(answer.head_due_ns)
         await until(due)
         if answer.behaviour.reset_after_bytes == 0:
             await self._break_off(b"", reset=True)
         sent = await self._sink.head(answer, ends=not answer.pieces)
-        self._row("headers", sent.at, status=answer.status, scheduled_at=due.wall_ns, sent_at=sent.done_at)
+        self._row("headers", sent.at, status=answer.status, scheduled_at=due.wall_ns, **_place(sent))
         await self._body(anchor, sent)
 
     async def _body(self, anchor: Stamp, last: Sent) -> None:
@@ -100,22 +100,21 @@ class Performance:
         await self._interrupt(b"")
         ended = await self._sink.finish() if self._answer.pieces else None
         last = ended or last
-        self._row("response-last", last.at, sent_at=last.done_at, body_bytes=self._breaker.written_bytes)
+        self._row("response-last", last.at, body_bytes=self._breaker.written_bytes, **_place(last))
 
     async def _piece(self, index: int, piece: Piece, due: Stamp) -> Sent:
-        first, sent, rest = None, None, piece.data
-        while sent is None or rest:
+        parts, rest = list[Sent](), piece.data
+        while not parts or rest:
             await self._interrupt(rest)
             room = self._breaker.room()
             part = rest if not room else rest[:room]
-            sent = await self._sink.data(part, last=self._breaker.written_bytes + len(part) == self._total_bytes)
-            first = first or sent
+            last = self._breaker.written_bytes + len(part) == self._total_bytes
+            parts.append(await self._sink.data(part, last=last))
             self._breaker.written_bytes += len(part)
             rest = rest[len(part) :]
-        assert first is not None
-        size = len(piece.data)
-        facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "sent_at": sent.done_at, "size_bytes": size}
-        self._row("event", first.at, index=index, **facts)
+        sent = joined(parts)
+        facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "size_bytes": len(piece.data)}
+        self._row("event", sent.at, index=index, **facts, **_place(sent))
         return sent
 
     async def _interrupt(self, rest: bytes) -> None:
@@ -138,3 +137,8 @@ class Performance:
 
     def _row(self, kind: str, at: int, **facts: object) -> None:
         self._log.add(kind, self._ids["connection"], at=at, request=self._ids["request"], **facts)
+
+
+def _place(sent: Sent) -> dict[str, int]:
+    """When the kernel had the octets, and where they lie in the server's TCP stream."""
+    return {"sent_at": sent.done_at, "offset": sent.offset, "wire_bytes": sent.wire_bytes}

@@ -15,6 +15,7 @@ import socket
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
@@ -22,15 +23,13 @@ from typing import Self, TextIO
 from netdiag.errors import NetdiagError, UsageError
 from netdiag.lab.answers import Application
 from netdiag.lab.certificates import Authority
-from netdiag.lab.clock import Stamp, ns, precise_event_loop, until
+from netdiag.lab.clock import precise_event_loop
 from netdiag.lab.config import LabConfig
-from netdiag.lab.http1_server import Http1Conversation
-from netdiag.lab.http2_server import Http2Conversation
-from netdiag.lab.link import Link, PeerGone, Received, stamp_arrivals
-from netdiag.lab.tls_server import HandshakeFailed, TlsServer, handshake
+from netdiag.lab.conversation import serve_connection
+from netdiag.lab.link import Link, stamp_arrivals
+from netdiag.lab.tls_server import TlsServer, handshake
 from netdiag.lab.truth import TruthLog
 
-_H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _STOP_SECONDS = 5.0
 
 
@@ -158,47 +157,8 @@ class LabServer:
     async def _connection(self, sock: socket.socket, number: int, tls: TlsServer | None) -> None:
         config = self.config
         link = Link(sock, nodelay=config.nodelay, record_bytes=config.record_bytes)
-        try:
-            reason = await self._talk(link, number, tls)
-        except HandshakeFailed as failed:
-            reason = "tls-failed"
-            self.log.add("tls-failed", number, at=time.time_ns(), reason=str(failed))
-        except PeerGone:
-            reason = "client-reset"
-        except asyncio.CancelledError:
-            link.reset()
-            raise
-        at = link.end(notify=reason != "broken-off")
-        self.log.add("close", number, at=at, reason=reason)
-        await link.linger()
-
-    async def _talk(self, link: Link, number: int, tls: TlsServer | None) -> str:
-        """Everything from accept to the end of the last conversation; returns why it ends."""
-        config = self.config
-        if number < config.refuse_first:
-            link.reset()
-            return "refused"
-        if config.accept_ms:
-            await until(Stamp.now().after(ns(config.accept_ms)))
-        first: Received | None = None
-        if tls is not None:
-            protocol = await handshake(link, tls, config, self.log, number) or "http/1.1"
-        else:
-            protocol, first = await _told_by_preface(link, config)
-        kind = Http2Conversation if protocol == "h2" else Http1Conversation
-        return await kind(link, self._application, config, self.log, number).serve(first)
-
-
-async def _told_by_preface(link: Link, config: LabConfig) -> tuple[str, Received | None]:
-    """Clear text: HTTP/2 begins with its preface (RFC 9113 section 3.4), anything else is HTTP/1."""
-    data, at = b"", 0
-    while len(data) < len(_H2_PREFACE) and _H2_PREFACE.startswith(data):
-        received = await link.receive()
-        if received is None:
-            break
-        data, at = data + received.data, at or received.at
-    protocol = "h2" if data.startswith(_H2_PREFACE) and "h2" in config.protocols else "http/1.1"
-    return protocol, Received(data, at) if data else None
+        secure = None if tls is None else partial(handshake, link, tls, config, self.log, number)
+        await serve_connection(link, number, config, self._application, self.log, secure)
 
 
 def listen(config: LabConfig) -> list[socket.socket]:

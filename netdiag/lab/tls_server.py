@@ -11,15 +11,12 @@ from netdiag.errors import UsageError
 from netdiag.lab.certificates import Leaf, write_private
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
+from netdiag.lab.conversation import HandshakeFailed
 from netdiag.lab.link import Link, PeerGone
 from netdiag.lab.truth import TruthLog
 
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _OPEN_FAULTS = ("close", "reset", "silence")
-
-
-class HandshakeFailed(Exception):
-    """No session came about; the reason is in the text."""
 
 
 class TlsServer:

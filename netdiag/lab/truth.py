@@ -45,6 +45,9 @@ class ServedEvent:
     sent_at: int
     """Just after ``send`` had taken the last octet."""
     size_bytes: int
+    offset: int
+    """Of its first octet in the server's TCP stream (of the TLS record's header under TLS)."""
+    wire_bytes: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,8 +67,12 @@ class ServedExchange:
     request_last_at: int | None = None
     interim_at: list[int] = field(default_factory=list)
     headers_at: int | None = None
+    headers_offset: int | None = None
+    """Where the final head begins in the server's TCP stream."""
     events: list[ServedEvent] = field(default_factory=list)
     response_last_at: int | None = None
+    response_end_offset: int | None = None
+    """Just after the last octet of the answer in the server's TCP stream."""
     request_bytes: int | None = None
     response_bytes: int | None = None
     fault: str | None = None
@@ -151,7 +158,7 @@ def _note(exchange: ServedExchange, row: TruthRow) -> None:
             exchange.interim_at.append(row.at)
         case "headers":
             exchange.headers_at = row.at
-            exchange.status = facts.get("status")
+            exchange.status, exchange.headers_offset = facts.get("status"), facts.get("offset")
         case "event":
             exchange.events.append(
                 ServedEvent(
@@ -160,10 +167,13 @@ def _note(exchange: ServedExchange, row: TruthRow) -> None:
                     written_at=row.at,
                     sent_at=facts["sent_at"],
                     size_bytes=facts["size_bytes"],
+                    offset=facts["offset"],
+                    wire_bytes=facts["wire_bytes"],
                 )
             )
         case "response-last":
             exchange.response_last_at = row.at
             exchange.response_bytes = facts.get("body_bytes")
+            exchange.response_end_offset = facts["offset"] + facts["wire_bytes"]
         case "fault":
             exchange.fault = facts.get("fault")
