@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from netdiag.protocols.hpack_huffman import HuffmanDecoder, HuffmanError
 
 F = TypeVar("F")
+B = TypeVar("B")
 
 STATIC_FIELDS: tuple[tuple[bytes, bytes], ...] = (
     (b":authority", b""),
@@ -109,8 +110,9 @@ class FieldBlock(Generic[F]):
     """The section was larger than the limits; the rest of its fields is left out."""
 
 
-class HpackDecoder(Generic[F]):
-    """One direction's context. ``make`` turns the octets of a name and a value into the field that is kept.
+class HpackDecoder(Generic[F, B]):
+    """One direction's context. ``make`` turns the octets of a name and a value into the field that is kept, ``assemble`` a decoded block
+    into what ``decode`` returns; both are called once where blocks and fields repeat.
 
     ``history_complete`` is False from the start when the beginning of the connection was not captured.
     """
@@ -118,12 +120,14 @@ class HpackDecoder(Generic[F]):
     def __init__(
         self,
         make: Callable[[bytes, bytes], F],
+        assemble: Callable[[FieldBlock[F]], B],
         *,
         history_complete: bool = True,
         max_fields: int = 1000,
         max_list_bytes: int = 64 << 10,
     ) -> None:
         self._make = make
+        self._assemble = assemble
         self._static: list[tuple[bytes, F, int]] = [
             (name, make(name, value), len(name) + len(value) + _ENTRY_OVERHEAD) for name, value in STATIC_FIELDS
         ]
@@ -134,7 +138,7 @@ class HpackDecoder(Generic[F]):
         self._history_complete = history_complete
         self._max_fields = max_fields
         self._max_list_bytes = max_list_bytes
-        self._blocks: dict[bytes, FieldBlock[F]] = {}
+        self._blocks: dict[bytes, B] = {}
 
     def lose_history(self) -> None:
         """Blocks were missed: no dynamic entry can be trusted any more."""
@@ -143,16 +147,17 @@ class HpackDecoder(Generic[F]):
         self._blocks.clear()
         self._history_complete = False
 
-    def decode(self, block: bytes) -> FieldBlock[F]:
-        """The fields of one complete block. Raises ``HpackError``; the history is lost then."""
+    def decode(self, block: bytes) -> B:
+        """What ``assemble`` makes of one complete block. Raises ``HpackError``; the history is lost then."""
         known = self._blocks.get(block)
         if known is not None:
             return known
         try:
-            decoded, changed = self._decode(block)
+            fields, changed = self._decode(block)
         except (IndexError, HuffmanError, HpackError) as error:
             self.lose_history()
             raise HpackError(str(error) if not isinstance(error, IndexError) else "field block ends early") from error
+        decoded = self._assemble(fields)
         if changed:
             self._blocks.clear()
         elif len(block) <= _CACHED_BLOCK_BYTES:
