@@ -15,7 +15,8 @@ class LabConfig:
 
     # --- where
     host: str = "localhost"
-    """An address, or a name all of whose loopback addresses are bound (``localhost``: 127.0.0.1 and, where there is one, ::1)."""
+    """An address, or a name all of whose loopback addresses are bound (``localhost``: 127.0.0.1 and, where there is one, ::1);
+    several are joined by commas."""
     port: int = 0
     """0: any free port."""
     backlog: int = 256

@@ -192,7 +192,11 @@ def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
     if host == "localhost":
         return [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
     try:
-        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = [
+            answer
+            for part in host.split(",")
+            for answer in socket.getaddrinfo(part, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        ]
     except OSError as error:
         raise UsageError(f"{host!r} is no address to listen on: {error}") from None
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
