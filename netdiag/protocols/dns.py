@@ -1,0 +1,274 @@
+"""DNS messages (RFC 1035, 6891): the header, the question, and of the answers what leads to an address. Pairing is in ``dns_pairing``.
+
+Compression pointers may only go backwards and at most sixteen times; a message that breaks a rule later than its question still yields
+what came before, as ``damaged``.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from netdiag.protocols.dns_pairing import TimedMessage, pair
+from netdiag.wire.chunk import Chunk
+
+__all__ = ["DnsMessage", "ResourceRecord", "TimedMessage", "decode_message", "pair", "tcp_messages", "type_name"]
+
+_HEADER = struct.Struct(">HHHHHH")
+_MAX_POINTERS = 16
+_MAX_RECORDS = 512
+_MAX_NAME_BYTES = 255
+
+TYPE_NAMES: dict[int, str] = {
+    1: "A",
+    2: "NS",
+    5: "CNAME",
+    6: "SOA",
+    10: "NULL",
+    12: "PTR",
+    13: "HINFO",
+    15: "MX",
+    16: "TXT",
+    17: "RP",
+    24: "SIG",
+    25: "KEY",
+    28: "AAAA",
+    29: "LOC",
+    33: "SRV",
+    35: "NAPTR",
+    37: "CERT",
+    39: "DNAME",
+    41: "OPT",
+    43: "DS",
+    44: "SSHFP",
+    46: "RRSIG",
+    47: "NSEC",
+    48: "DNSKEY",
+    50: "NSEC3",
+    51: "NSEC3PARAM",
+    52: "TLSA",
+    53: "SMIMEA",
+    59: "CDS",
+    60: "CDNSKEY",
+    61: "OPENPGPKEY",
+    64: "SVCB",
+    65: "HTTPS",
+    99: "SPF",
+    249: "TKEY",
+    250: "TSIG",
+    251: "IXFR",
+    252: "AXFR",
+    255: "ANY",
+    256: "URI",
+    257: "CAA",
+}
+"""IANA, "Resource Record (RR) TYPEs"."""
+
+RCODE_NAMES: dict[int, str] = {
+    0: "NOERROR",
+    1: "FORMERR",
+    2: "SERVFAIL",
+    3: "NXDOMAIN",
+    4: "NOTIMP",
+    5: "REFUSED",
+    6: "YXDOMAIN",
+    7: "YXRRSET",
+    8: "NXRRSET",
+    9: "NOTAUTH",
+    10: "NOTZONE",
+    16: "BADVERS",
+    23: "BADCOOKIE",
+}
+
+
+def type_name(number: int) -> str:
+    """The mnemonic of a QTYPE, or ``TYPE65`` (RFC 3597 section 5)."""
+    return TYPE_NAMES.get(number, f"TYPE{number}")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRecord:
+    """One answer record."""
+
+    name: str
+    type: int
+    ttl_s: int
+    address: str | None = None
+    """Of an A or AAAA record."""
+    target: str | None = None
+    """Of a CNAME record."""
+
+
+@dataclass(frozen=True, slots=True)
+class DnsMessage:
+    """One message."""
+
+    id: int
+    response: bool
+    opcode: int
+    truncated: bool
+    rcode: int
+    """With the extension of EDNS (RFC 6891 section 6.1.3) where there is one."""
+    name: str
+    """QNAME without the final dot, ``.`` for the root, in the case as sent; control characters and dots inside labels escaped."""
+    type: int
+    """QTYPE; 0 when there is no question."""
+    class_: int
+    answers: tuple[ResourceRecord, ...]
+    answer_count: int
+    """As the header says."""
+    questions: int
+    damaged: bool = False
+    """Something after the question could not be read."""
+
+    @property
+    def rcode_name(self) -> str:
+        """``NOERROR``, ``NXDOMAIN`` …, or ``RCODE99``."""
+        return RCODE_NAMES.get(self.rcode, f"RCODE{self.rcode}")
+
+    @property
+    def type_name(self) -> str:
+        """The question's type as a mnemonic."""
+        return type_name(self.type)
+
+
+class _Damaged(ValueError):
+    """The octets break a rule."""
+
+
+def decode_message(data: bytes) -> DnsMessage | None:
+    """The message in one datagram (or one TCP message without its length); None when it is none."""
+    if len(data) < 12:
+        return None
+    id_, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(data)
+    if not questions and not flags & 0x8000:
+        return None
+    name, type_, class_, pos = "", 0, 0, 12
+    try:
+        if questions:
+            name, pos = _name(data, 12)
+            type_, class_ = struct.unpack_from(">HH", data, pos)
+            pos += 4
+            for _ in range(min(questions, 8) - 1):
+                pos = _name(data, pos)[1] + 4
+    except (_Damaged, struct.error):
+        return None
+    records: list[ResourceRecord] = []
+    rcode, damaged = flags & 0xF, False
+    try:
+        pos = _read_records(data, pos, answers, records)
+        if additionals:
+            pos = _skip_records(data, pos, authorities)
+            rcode |= _extended_rcode(data, pos, additionals)
+    except (_Damaged, struct.error, IndexError):
+        damaged = True
+    return DnsMessage(
+        id=id_,
+        response=bool(flags & 0x8000),
+        opcode=flags >> 11 & 0xF,
+        truncated=bool(flags & 0x0200),
+        rcode=rcode,
+        name=name,
+        type=type_,
+        class_=class_,
+        answers=tuple(records),
+        answer_count=answers,
+        questions=questions,
+        damaged=damaged,
+    )
+
+
+def _name(data: bytes, pos: int) -> tuple[str, int]:
+    """A domain name (RFC 1035 sections 3.1 and 4.1.4) and the offset after it."""
+    labels: list[str] = []
+    after = -1
+    lowest = pos
+    pointers = length = 0
+    while True:
+        if pos >= len(data):
+            raise _Damaged
+        size = data[pos]
+        if size & 0xC0 == 0xC0:
+            pointers += 1
+            if pos + 1 >= len(data) or pointers > _MAX_POINTERS:
+                raise _Damaged
+            if after < 0:
+                after = pos + 2
+            pos = (size & 0x3F) << 8 | data[pos + 1]
+            if pos >= lowest:
+                raise _Damaged
+            lowest = pos
+            continue
+        if size & 0xC0:
+            raise _Damaged
+        pos += 1
+        if not size:
+            return ".".join(labels) or ".", pos if after < 0 else after
+        length += size + 1
+        if length > _MAX_NAME_BYTES or pos + size > len(data):
+            raise _Damaged
+        labels.append(_label(data[pos : pos + size]))
+        pos += size
+
+
+def _label(octets: bytes) -> str:
+    """RFC 4343 section 2.1: what cannot be printed, and a dot inside a label, is escaped as ``\\DDD``."""
+    text = octets.decode("latin-1")
+    if text.isascii() and text.replace("-", "").replace("_", "").isalnum():
+        return text
+    return "".join(c if 33 <= ord(c) < 127 and c not in '.\\"' else f"\\{ord(c):03d}" for c in text)
+
+
+def _read_records(data: bytes, pos: int, count: int, out: list[ResourceRecord]) -> int:
+    for _ in range(min(count, _MAX_RECORDS)):
+        name, pos = _name(data, pos)
+        type_, _, ttl, size = struct.unpack_from(">HHIH", data, pos)
+        pos += 10
+        if pos + size > len(data):
+            raise _Damaged
+        address = target = None
+        if type_ == 1 and size == 4:
+            address = socket.inet_ntop(socket.AF_INET, data[pos : pos + 4])
+        elif type_ == 28 and size == 16:
+            address = socket.inet_ntop(socket.AF_INET6, data[pos : pos + 16])
+        elif type_ in (5, 39):
+            target = _name(data, pos)[0]
+        out.append(ResourceRecord(name, type_, ttl & 0x7FFFFFFF, address, target))
+        pos += size
+    return pos
+
+
+def _skip_records(data: bytes, pos: int, count: int) -> int:
+    for _ in range(min(count, _MAX_RECORDS)):
+        pos = _name(data, pos)[1]
+        pos += 10 + int.from_bytes(data[pos + 8 : pos + 10], "big")
+    return pos
+
+
+def _extended_rcode(data: bytes, pos: int, count: int) -> int:
+    for _ in range(min(count, _MAX_RECORDS)):
+        pos = _name(data, pos)[1]
+        type_, _, ttl, size = struct.unpack_from(">HHIH", data, pos)
+        if type_ == 41:
+            return int(ttl >> 24) << 4
+        pos += 10 + size
+    return 0
+
+
+def tcp_messages(chunks: Iterable[Chunk]) -> Iterator[tuple[bytes, Chunk]]:
+    """Messages of one direction of DNS over TCP (RFC 7766 section 8) with the chunk that completes each; ends at a gap or at nonsense."""
+    held = b""
+    for chunk in chunks:
+        if chunk.missing_before:
+            return
+        held += chunk.data
+        while len(held) >= 2:
+            size = held[0] << 8 | held[1]
+            if size < 12:
+                return
+            if len(held) < 2 + size:
+                break
+            yield held[2 : 2 + size], chunk
+            held = held[2 + size :]
