@@ -46,7 +46,16 @@ _SESSION = re.compile(rb"RSA\s+Session-ID:([0-9A-Fa-f]*)\s+Master-Key:([0-9A-Fa-
 class KeyLog:
     """Secrets by session. What a session teaches about a later one that resumes it is added by ``remember``."""
 
-    __slots__ = ("_resumable", "anomalies", "entries", "ignored", "masters_by_session", "premasters", "secrets")
+    __slots__ = (
+        "_resumable",
+        "anomalies",
+        "entries",
+        "ignored",
+        "masters_by_session",
+        "needs_transcript",
+        "premasters",
+        "secrets",
+    )
 
     def __init__(self) -> None:
         self.secrets: dict[bytes, dict[str, bytes]] = {}
@@ -55,6 +64,8 @@ class KeyLog:
         """Pre-master secrets by the first eight octets of their encrypted form in the ClientKeyExchange."""
         self.masters_by_session: dict[bytes, bytes] = {}
         """Master secrets by session id."""
+        self.needs_transcript = False
+        """Whether there are pre-master secrets, from which a master secret may have to be made over the handshake's messages (RFC 7627)."""
         self._resumable: dict[bytes, bytes] = {}
         self.anomalies: list[Anomaly] = []
         self.entries = 0
@@ -98,6 +109,7 @@ class KeyLog:
             merged.anomalies += source.anomalies
             merged.entries += source.entries
             merged.ignored += source.ignored
+            merged.needs_transcript |= source.needs_transcript
         return merged
 
 
@@ -168,6 +180,7 @@ def _keep(log: KeyLog, secrets: dict[str, bytes], label: str, secret: bytes) -> 
     """The first of two different secrets for one session and label is kept."""
     if secrets.setdefault(label, secret) != secret:
         return f"another {label} for a session that has one already"
+    log.needs_transcript |= label == PREMASTER
     log.entries += 1
     return None
 
@@ -194,6 +207,7 @@ def _read_rsa(log: KeyLog, line: bytes, words: list[bytes]) -> str | None:
         log.masters_by_session.setdefault(identity, value)
     elif len(identity) == 8 and len(words) == 3:
         log.premasters.setdefault(identity, value)
+        log.needs_transcript = True
     else:
         return "RSA line of an unknown form"
     log.entries += 1

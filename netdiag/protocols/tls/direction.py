@@ -1,0 +1,428 @@
+"""One direction's records, read one at a time and only as far as somebody asks: in clear, then under the keys of each epoch.
+
+A record that cannot be opened is a gap in the plaintext, never an exception. Where records are missing from the capture the record number is
+found again by trying, with a bounded number of attempts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Protocol
+
+from netdiag.protocols.anomalies import AnomalyLog
+from netdiag.protocols.tls.epochs import Epoch, EpochKind
+from netdiag.protocols.tls.handshake import Assembler
+from netdiag.protocols.tls.names import ContentType
+from netdiag.wire.chunk import Chunk
+from netdiag.wire.record_view import TlsRecordView
+
+_ATTEMPTS = 20_000
+"""Decryptions that one direction may spend on finding its place again."""
+_SEARCH = 4_096
+"""Record numbers tried after one gap."""
+_SMALLEST_RECORD = 5 + 17
+_PATIENCE = 16
+"""Unreadable records in a row after which an epoch is given up."""
+_PATIENCE_SEARCHING = 1_024
+"""The same while the keys of an earlier epoch are missing and the first record of the next one is looked for (0-RTT data, mostly)."""
+
+
+class Stage(Enum):
+    """How a direction's records are read."""
+
+    CLEAR = 0
+    PROTECTED = 1
+    OPAQUE = 2
+    """Encrypted, and without keys."""
+
+
+class Observer(Protocol):
+    """Who is told what a direction's records say, and who supplies the keys."""
+
+    def message(self, side: Direction, kind: int, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+        """One handshake message; ``began`` is the record with its first octet, ``record`` the one that completes it."""
+        ...
+
+    def alert(self, side: Direction, level: int, description: int, record: TlsRecordView) -> None:
+        """One alert that could be read."""
+        ...
+
+    def change_cipher_spec(self, side: Direction) -> None:
+        """A ChangeCipherSpec; the observer moves the direction on, or ignores it (TLS 1.3)."""
+        ...
+
+    def first_protected(self, side: Direction) -> None:
+        """An application_data record where the direction is still in clear; the observer moves the direction on."""
+        ...
+
+    def discards(self, epoch: Epoch) -> bool:
+        """Whether content of this epoch never reached the peer's application (rejected 0-RTT data)."""
+        ...
+
+
+class Direction:
+    """Reader of one direction."""
+
+    def __init__(self, records: Sequence[TlsRecordView], name: str, observer: Observer) -> None:
+        self.records = records
+        self.name = name
+        """``client`` or ``server``: who sent the records."""
+        self.index = 0
+        """Next record to read."""
+        self.stage = Stage.CLEAR
+        self.changes = 0
+        """ChangeCipherSpecs that changed keys (TLS 1.2 and before)."""
+        self.finished: TlsRecordView | None = None
+        """Record that completes the first Finished."""
+        self.first_application: int | None = None
+        """Index of the first record of application data after the handshake (0-RTT data apart)."""
+        self.first_early: int | None = None
+        """Index of the first record of 0-RTT data."""
+        self.missing_labels: list[str] = []
+        """Labels of secrets that records of this direction would have needed."""
+        self.discarded_bytes = 0
+        """Octets of rejected 0-RTT data."""
+        self.opened = 0
+        """Records that were decrypted."""
+        self.unread = 0
+        """Protected records that were not, although there were keys."""
+        self.busy = False
+        self.ready: deque[Chunk] = deque()
+        self.anomalies = AnomalyLog("tls")
+        self._observer = observer
+        self._assembler = Assembler()
+        self._epochs: list[Epoch] = []
+        self._at = 0
+        self._sequence = 0
+        self._next_offset: int | None = None
+        self._gap_bytes = 0
+        self._failures = 0
+        self._attempts = _ATTEMPTS
+        self._offset = 0
+        self._missing = 0
+        self._missing_unknown = False
+        self._awaiting_finished = False
+
+    # -- reading ---------------------------------------------------------------------------------------------------------------------
+
+    def read(self) -> bool:
+        """Reads the next record; False at the end (or when this direction is being read further up the stack)."""
+        if self.busy or self.index >= len(self.records):
+            return False
+        self.busy = True
+        record = self.records[self.index]
+        self.index += 1
+        self._note_gap(record)
+        if self.stage is Stage.CLEAR:
+            self._read_clear(record)
+        elif self.stage is Stage.PROTECTED:
+            self._read_protected(record)
+        else:
+            self._read_opaque(record)
+        self.busy = False
+        return True
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Application data from the first octet on. Can be iterated once."""
+        ready = self.ready
+        while True:
+            while ready:
+                yield ready.popleft()
+            if not self.read():
+                return
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """Keys in use; None in clear."""
+        return self._epochs[self._at] if self._epochs else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the handshake is over for this direction, as far as that can be told: reading on would only yield application data."""
+        if self.ready or self.first_application is not None:
+            return True
+        return self.stage is Stage.OPAQUE and not self.changes
+
+    # -- key changes, called by the observer -----------------------------------------------------------------------------------------
+
+    def protect(self, epochs: list[Epoch], *, changed: bool = False) -> None:
+        """From the next record on these epochs, in this order; ``changed``: by a ChangeCipherSpec, so a Finished follows."""
+        self.stage = Stage.PROTECTED
+        self._epochs, self._at, self._sequence = epochs, 0, 0
+        self._failures = 0
+        if changed:
+            self.changes += 1
+            self._awaiting_finished = True
+            self._gap_bytes = 0
+
+    def close_eyes(self, *, changed: bool = False) -> None:
+        """From the next record on nothing can be read."""
+        self.stage = Stage.OPAQUE
+        if changed:
+            self.changes += 1
+            self._awaiting_finished = True
+
+    def next_epoch(self) -> None:
+        """Finished and EndOfEarlyData end an epoch (RFC 8446 section 4.4.4, 4.5)."""
+        if self._at + 1 < len(self._epochs):
+            self._at += 1
+            self._sequence = 0
+
+    def update_keys(self) -> None:
+        """KeyUpdate (RFC 8446 section 4.6.3)."""
+        self._epochs = [self._epochs[self._at].updated()]
+        self._at = self._sequence = 0
+
+    # -- one record ------------------------------------------------------------------------------------------------------------------
+
+    def _note_gap(self, record: TlsRecordView) -> None:
+        expected = self._next_offset
+        if expected is not None and record.stream_offset > expected:
+            self._gap_bytes += record.stream_offset - expected
+            self._assembler.reset()
+        header = 2 if record.content_type == ContentType.SSL2_HELLO else 5
+        self._next_offset = record.stream_offset + header + record.length
+
+    def _read_clear(self, record: TlsRecordView) -> None:
+        kind = record.content_type
+        if kind == ContentType.HANDSHAKE or kind == ContentType.SSL2_HELLO:
+            self._read_clear_handshake(record)
+        elif kind == ContentType.CHANGE_CIPHER_SPEC:
+            self._observer.change_cipher_spec(self)
+        elif kind == ContentType.ALERT:
+            self._read_alerts(record.fragment(), record)
+        elif kind == ContentType.APPLICATION_DATA:
+            self._observer.first_protected(self)
+            if self.stage is Stage.PROTECTED:
+                self._read_protected(record)
+            else:
+                self._read_opaque(record)
+
+    def _read_clear_handshake(self, record: TlsRecordView) -> None:
+        if record.missing_bytes:
+            self.anomalies.add(
+                f"handshake record of the {self.name} lacks {record.missing_bytes} octets",
+                packet=record.first_packet,
+                offset=record.stream_offset,
+            )
+            # What is there may hold whole messages; what comes after the hole does not continue them.
+            self._read_messages(record.fragment(), record)
+            self._assembler.reset()
+        elif record.content_type == ContentType.SSL2_HELLO:
+            self._observer.message(self, ContentType.SSL2_HELLO, record.fragment(), record, record)
+        else:
+            self._read_messages(record.fragment(), record)
+
+    def _read_messages(self, content: bytes, record: TlsRecordView) -> None:
+        assembler = self._assembler
+        for kind, body in assembler.feed(content, record):
+            began = assembler.started
+            self._observer.message(self, kind, body, began if isinstance(began, TlsRecordView) else record, record)
+        if assembler.damage:
+            self.anomalies.add(assembler.damage, packet=record.first_packet, offset=record.stream_offset)
+            assembler.reset()
+            if self.stage is Stage.CLEAR:
+                self.close_eyes()
+
+    def _read_alerts(self, content: bytes, record: TlsRecordView) -> None:
+        for at in range(0, len(content) - 1, 2):
+            self._observer.alert(self, content[at], content[at + 1], record)
+
+    def _read_opaque(self, record: TlsRecordView) -> None:
+        kind = record.content_type
+        if kind == ContentType.APPLICATION_DATA:
+            if self.first_application is None:
+                self.first_application = self.index - 1
+        elif kind == ContentType.HANDSHAKE and self._awaiting_finished:
+            self._note_finished(record)
+
+    def _note_finished(self, record: TlsRecordView) -> None:
+        self._awaiting_finished = False
+        if self.finished is None:
+            self.finished = record
+
+    def _read_protected(self, record: TlsRecordView) -> None:
+        epoch = self._epochs[self._at]
+        if epoch.kind is not EpochKind.CONNECTION and record.content_type != ContentType.APPLICATION_DATA:
+            self._read_beside(record)
+            return
+        if self._awaiting_finished and record.content_type == ContentType.HANDSHAKE:
+            self._note_finished(record)
+        opened = self._open(record)
+        if opened is None:
+            return
+        epoch = self._epochs[self._at]
+        kind, content = opened
+        inflated = epoch.inflated(content)
+        if inflated is None:
+            self._lose_content(record, "does not decompress")
+        elif kind == ContentType.APPLICATION_DATA:
+            self._application(record, inflated, epoch)
+        elif kind == ContentType.HANDSHAKE:
+            self._read_messages(inflated, record)
+        elif kind == ContentType.ALERT:
+            self._read_alerts(inflated, record)
+        elif kind == ContentType.CHANGE_CIPHER_SPEC:
+            self._observer.change_cipher_spec(self)
+
+    def _read_beside(self, record: TlsRecordView) -> None:
+        """Records in clear among protected ones of TLS 1.3: middlebox ChangeCipherSpec (appendix D.4), a second ClientHello after 0-RTT data,
+        an alert of a peer that has no keys yet."""
+        if record.content_type == ContentType.HANDSHAKE:
+            self._read_clear_handshake(record)
+        elif record.content_type == ContentType.ALERT and record.length == 2:
+            self._read_alerts(record.fragment(), record)
+
+    def _application(self, record: TlsRecordView, content: bytes, epoch: Epoch) -> None:
+        if epoch.kind is EpochKind.EARLY:
+            if self.first_early is None:
+                self.first_early = self.index - 1
+            if self._observer.discards(epoch):
+                self.discarded_bytes += len(content)
+                return
+        elif self.first_application is None and content:
+            self.first_application = self.index - 1
+        if not content:
+            return
+        seen_at = record.first_seen_at
+        last_seen_at = record.last_seen_at if record.last_seen_at is not None else seen_at
+        deliverable_at = record.deliverable_at if record.deliverable_at is not None else last_seen_at
+        missing = -1 if self._missing_unknown else self._missing
+        self._offset += self._missing
+        self.ready.append(
+            Chunk(
+                content,
+                self._offset,
+                seen_at,
+                last_seen_at,
+                deliverable_at,
+                record.first_packet,
+                record.last_packet,
+                missing,
+            )
+        )
+        self._offset += len(content)
+        self._missing, self._missing_unknown = 0, False
+
+    # -- opening ---------------------------------------------------------------------------------------------------------------------
+
+    def _open(self, record: TlsRecordView) -> tuple[int, bytes] | None:
+        """(content type, content), or None: then the loss has been noted."""
+        if record.missing_bytes:
+            self._lose(record, b"")
+            return None
+        fragment = record.fragment()
+        protection = self._epochs[self._at].protection
+        opened = protection.open(self._sequence, record.content_type, record.version, fragment) if protection else None
+        if opened is None:
+            opened = self._search(record, fragment)
+            if opened is None:
+                self._lose(record, fragment)
+                return None
+        self._sequence += 1
+        self._failures = 0
+        self._gap_bytes = 0
+        self.opened += 1
+        self._epochs[self._at].proven = True
+        return opened
+
+    def _search(self, record: TlsRecordView, fragment: bytes) -> tuple[int, bytes] | None:
+        """Tries the record numbers that a gap may have skipped, then the first ones of the epochs to come."""
+        for at, first, last in self._places():
+            protection = self._epochs[at].protection
+            if protection is None:
+                continue
+            for sequence in range(first, last):
+                if self._attempts <= 0:
+                    return None
+                self._attempts -= 1
+                opened = protection.open(sequence, record.content_type, record.version, fragment)
+                if opened is not None:
+                    self._found(at, sequence)
+                    return opened
+        return None
+
+    def _places(self) -> Iterator[tuple[int, int, int]]:
+        """(epoch, first record number, record number to stop before)."""
+        lost = min(self._gap_bytes // _SMALLEST_RECORD, _SEARCH)
+        if lost:
+            yield self._at, self._sequence + 1, self._sequence + 1 + lost
+        for at in range(self._at + 1, len(self._epochs)):
+            yield at, 0, 1 + lost
+
+    def _found(self, at: int, sequence: int) -> None:
+        """Accounts for the records that are missing between where we were and where we are."""
+        lost = sequence - (self._sequence if at == self._at else 0)
+        if self._gap_bytes:
+            self._lose_gap(self._epochs[at], lost)
+        self._at, self._sequence = at, sequence
+
+    def _lose_gap(self, epoch: Epoch, records: int) -> None:
+        size = epoch.content_bytes(self._gap_bytes - 5 * records)
+        if epoch.kind is EpochKind.HANDSHAKE or not records:
+            return
+        if size is None or records > 1:
+            overhead = epoch.content_bytes(1 << 20)
+            size = None if overhead is None else self._gap_bytes - records * (5 + (1 << 20) - overhead)
+        if size is None or size < 0:
+            self._missing_unknown = True
+        else:
+            self._missing += size
+
+    def _lose(self, record: TlsRecordView, fragment: bytes) -> None:
+        """A protected record that could not be opened."""
+        epoch = self._epochs[self._at]
+        self._failures += 1
+        if epoch.protection is None:
+            self._note_missing(epoch)
+            if self.finished is not None and self.first_application is None:
+                self.first_application = self.index - 1
+        elif epoch.proven or not self._skips_early(epoch):
+            self.unread += 1
+            self._lose_content(record, self._why(record, epoch))
+            self._sequence += 1
+            epoch.protection.skip(record.length, fragment)
+        self._give_up_in_time(epoch)
+
+    def _why(self, record: TlsRecordView, epoch: Epoch) -> str:
+        if record.missing_bytes:
+            return f"lacks {record.missing_bytes} of {record.length} octets"
+        return f"does not authenticate under {epoch.label}"
+
+    def _skips_early(self, epoch: Epoch) -> bool:
+        """Before the first handshake record there may be 0-RTT data whose secret is unknown or whose keys the server refused."""
+        return epoch.kind is EpochKind.HANDSHAKE and self._at > 0
+
+    def _lose_content(self, record: TlsRecordView, why: str) -> None:
+        if self._failures <= 3 or record.missing_bytes:
+            self.anomalies.add(
+                f"record {self.index} of the {self.name} {why}", packet=record.first_packet, offset=record.stream_offset
+            )
+        epoch = self._epochs[self._at]
+        if epoch.kind is EpochKind.HANDSHAKE or (
+            epoch.kind is EpochKind.CONNECTION and record.content_type != ContentType.APPLICATION_DATA
+        ):
+            self._assembler.reset()
+            return
+        if self.first_application is None and epoch.kind is not EpochKind.EARLY:
+            self.first_application = self.index - 1
+        size = epoch.content_bytes(record.length)
+        if size is None:
+            self._missing_unknown = True
+        else:
+            self._missing += size
+
+    def _note_missing(self, epoch: Epoch) -> None:
+        if epoch.label not in self.missing_labels and not epoch.has_secret:
+            self.missing_labels.append(epoch.label)
+
+    def _give_up_in_time(self, epoch: Epoch) -> None:
+        later = any(e.has_secret for e in self._epochs[self._at + 1 :])
+        searching = (epoch.protection is None and later) or (not epoch.proven and self._skips_early(epoch))
+        nothing_to_try = epoch.protection is None and not later
+        if nothing_to_try or self._failures >= (_PATIENCE_SEARCHING if searching else _PATIENCE):
+            for left in self._epochs[self._at :]:
+                self._note_missing(left)
+            self.close_eyes()

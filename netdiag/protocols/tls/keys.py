@@ -1,0 +1,161 @@
+"""Which secret opens what: from a key log and the hellos to the epochs of each direction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from netdiag.protocols.tls import handshake as hs
+from netdiag.protocols.tls.epochs import Epoch, EpochKind
+from netdiag.protocols.tls.keylog import MASTER, PREMASTER, KeyLog
+from netdiag.protocols.tls.names import SSL3, ExtensionType, HandshakeType
+from netdiag.protocols.tls.suites import Suite, suite_of
+
+if TYPE_CHECKING:
+    from netdiag.protocols.tls.protection import Protection
+
+EARLY, CLIENT_HANDSHAKE, SERVER_HANDSHAKE = (
+    "CLIENT_EARLY_TRAFFIC_SECRET",
+    "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+    "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+)
+CLIENT_APPLICATION, SERVER_APPLICATION = "CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"
+
+_T = HandshakeType
+_IN_TRANSCRIPT = frozenset(
+    (
+        _T.CLIENT_HELLO,
+        _T.SERVER_HELLO,
+        _T.CERTIFICATE,
+        _T.CERTIFICATE_STATUS,
+        _T.SERVER_KEY_EXCHANGE,
+        _T.CERTIFICATE_REQUEST,
+        _T.SERVER_HELLO_DONE,
+        _T.CLIENT_KEY_EXCHANGE,
+        _T.SUPPLEMENTAL_DATA,
+    )
+)
+
+
+class Negotiation:
+    """One handshake of TLS 1.2 and before (a renegotiation is another one), or the only one of TLS 1.3."""
+
+    __slots__ = ("_client_messages", "_server_messages", "client", "encrypted_premaster", "epochs", "server")
+
+    def __init__(self) -> None:
+        self.client: hs.ClientHello | None = None
+        self.server: hs.ServerHello | None = None
+        self.encrypted_premaster: bytes | None = None
+        """Body of the ClientKeyExchange."""
+        self.epochs: tuple[Epoch, Epoch] | None = None
+        """Client's and server's epoch after it, once made."""
+        self._client_messages: list[bytes] = []
+        self._server_messages: list[bytes] = []
+
+    def keep(self, *, from_client: bool, kind: int, body: bytes) -> None:
+        """Collect a message for ``transcript``; those after the ClientKeyExchange do not belong to it."""
+        if kind not in _IN_TRANSCRIPT or len(self._client_messages) + len(self._server_messages) >= len(_IN_TRANSCRIPT):
+            return
+        messages = self._client_messages if from_client else self._server_messages
+        messages.append(hs.message_header(kind, body) + body)
+
+    @property
+    def transcript(self) -> bytes:
+        """All messages up to the ClientKeyExchange, in the order in which they were exchanged (RFC 7627 section 3)."""
+        first, rest = self._client_messages[:1], self._client_messages[1:]
+        return b"".join((*first, *self._server_messages, *rest))
+
+
+def tls13_epochs(
+    keylog: KeyLog | None, hello: hs.ClientHello, *, suite: Suite | None, version: int, from_client: bool
+) -> list[Epoch]:
+    """The epochs of one direction of TLS 1.3 in order (RFC 8446 section 7.1); those without a secret open nothing."""
+    secrets = keylog.of(hello.random) if keylog is not None else {}
+    if from_client:
+        plan = [(EpochKind.HANDSHAKE, CLIENT_HANDSHAKE), (EpochKind.APPLICATION, CLIENT_APPLICATION)]
+        if hello.offers_early_data:
+            plan.insert(0, (EpochKind.EARLY, EARLY))
+    else:
+        plan = [(EpochKind.HANDSHAKE, SERVER_HANDSHAKE), (EpochKind.APPLICATION, SERVER_APPLICATION)]
+    return [Epoch(kind, label, secret=secrets.get(label), suite=suite, version=version) for kind, label in plan]
+
+
+def connection_epochs(negotiation: Negotiation, master: bytes | None) -> tuple[Epoch, Epoch] | None:
+    """Client's and server's epoch in TLS 1.2 and before; None when the cipher is not available, or the master secret is needed and missing."""
+    from netdiag.protocols.tls.key_schedule import key_block
+    from netdiag.protocols.tls.protection import null_without_keys, protection12
+
+    client, server = negotiation.client, negotiation.server
+    assert server is not None
+    assert server.suite is not None
+    suite = suite_of(server.suite)
+    truncated = ExtensionType.TRUNCATED_HMAC in server.extensions
+    made: tuple[Protection | None, ...]
+    if master is None or client is None:
+        made = (null_without_keys(suite, truncated_hmac=truncated),) * 2 if is_null(suite) else (None, None)
+    elif suite.bulk is None:
+        return None
+    else:
+        keys = key_block(
+            master, suite, version=server.version, client_random=client.random, server_random=server.random
+        )
+        encrypt_then_mac = ExtensionType.ENCRYPT_THEN_MAC in server.extensions
+        made = tuple(
+            protection12(
+                one, suite, version=server.version, encrypt_then_mac=encrypt_then_mac, truncated_hmac=truncated
+            )
+            for one in keys
+        )
+    if None in made:
+        return None
+    deflated = server.compression == 1
+    first, second = (
+        Epoch(EpochKind.CONNECTION, MASTER).ready(one, suite, server.version, deflated=deflated) for one in made
+    )
+    return first, second
+
+
+def is_null(suite: Suite) -> bool:
+    """Whether the suite encrypts nothing."""
+    return suite.bulk is not None and suite.bulk.mode == "null"
+
+
+def master_of(keylog: KeyLog, negotiation: Negotiation, *, resumed: bool) -> bytes | None:
+    """Master secret of a handshake: by client random; where it was resumed by session id or ticket; or from its pre-master secret."""
+    client, server = negotiation.client, negotiation.server
+    if client is None or server is None:
+        return None
+    known = keylog.of(client.random).get(MASTER) or keylog.master_of(server.session_id)
+    if known is None and resumed:
+        known = keylog.master_of(client.session_id) or keylog.master_of(client.ticket)
+    return known or _from_premaster(keylog, negotiation, client, server)
+
+
+def _from_premaster(
+    keylog: KeyLog, negotiation: Negotiation, client: hs.ClientHello, server: hs.ServerHello
+) -> bytes | None:
+    from netdiag.protocols.tls.key_schedule import master_secret
+
+    sealed = _sealed_start(negotiation.encrypted_premaster, server.version)
+    premaster = keylog.of(client.random).get(PREMASTER) or keylog.premasters.get(sealed)
+    if premaster is None or server.suite is None:
+        return None
+    return master_secret(
+        premaster,
+        version=server.version,
+        hash_name=suite_of(server.suite).prf_hash,
+        client_random=client.random,
+        server_random=server.random,
+        transcript=negotiation.transcript if ExtensionType.EXTENDED_MASTER_SECRET in server.extensions else None,
+    )
+
+
+def wants_premaster(keylog: KeyLog, client: hs.ClientHello | None) -> bool:
+    """Whether the ClientKeyExchange may have to be read before the master secret is known."""
+    return bool(keylog.premasters) or (client is not None and PREMASTER in keylog.of(client.random))
+
+
+def _sealed_start(body: bytes | None, version: int) -> bytes:
+    """The eight octets by which key logs name a pre-master: the encrypted secret has a length before it since TLS 1.0."""
+    if body is None:
+        return b""
+    return body[:8] if version == SSL3 else body[2:10]
