@@ -8,7 +8,7 @@ from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.protocols.turn import Turn
-from netdiag.records.connection import Connection, Vantage
+from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
 from netdiag.records.timing import PhaseName
 
@@ -104,7 +104,6 @@ def wait_shares_ns(breakdown: Breakdown, connection: Connection | None) -> tuple
 
 def path_rtt_ns(connection: Connection) -> int | None:
     """Round trip between the capture point and the server: at the server's side the wait contains hardly any path."""
-    known = [ns for ns in (connection.handshake_rtt_ns, connection.min_rtt_ns) if ns is not None]
-    if connection.vantage in (Vantage.SERVER, Vantage.MIDDLE):
-        return connection.handshake_rtt_ns
-    return min(known, default=None)
+    if connection.server_rtt_ns is not None:
+        return connection.server_rtt_ns
+    return connection.handshake_rtt_ns if connection.handshake_rtt_ns is not None else connection.min_rtt_ns

@@ -1,4 +1,4 @@
-"""Where the capture was taken, told by where the round trip of the handshake is spent (phases.md section 1, RTT)."""
+"""Where the capture was taken, told by where the round trip is spent (phases.md section 1, RTT)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ _LOCAL_NS = 200_000
 """Both halves below this: one machine (loopback) or one switch. Then the place cannot be told."""
 
 
-def vantage(syn_at: int | None, syn_ack_at: int | None, ack_at: int | None) -> Vantage | None:
-    """``client`` when the client's ACK follows the SYN-ACK at once, ``server`` when the SYN-ACK follows the SYN at once, else ``middle``.
+def vantage(server_rtt_ns: int | None, client_rtt_ns: int | None) -> Vantage | None:
+    """``client`` when the client's half of the round trip is short, ``server`` when the server's half is, else ``middle``.
 
-    None when the handshake was not captured whole, or when both halves are too short to tell. ``syn_at`` must be the SYN that was answered.
+    The halves are the least times from the capture point to that side and back. None when one is not known, or both are too short to tell.
     """
-    if syn_at is None or syn_ack_at is None or ack_at is None:
+    if server_rtt_ns is None or client_rtt_ns is None or max(server_rtt_ns, client_rtt_ns) < _LOCAL_NS:
         return None
-    to_server_ns, to_client_ns = syn_ack_at - syn_at, ack_at - syn_ack_at
-    total_ns = to_server_ns + to_client_ns
-    if to_server_ns < 0 or to_client_ns < 0 or max(to_server_ns, to_client_ns) < _LOCAL_NS:
-        return None
-    if to_client_ns <= _NEAR * total_ns:
+    total_ns = server_rtt_ns + client_rtt_ns
+    if client_rtt_ns <= _NEAR * total_ns:
         return Vantage.CLIENT
-    if to_server_ns <= _NEAR * total_ns:
-        return Vantage.SERVER
-    return Vantage.MIDDLE
+    return Vantage.SERVER if server_rtt_ns <= _NEAR * total_ns else Vantage.MIDDLE

@@ -7,19 +7,17 @@ MS = 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("syn", "syn_ack", "ack", "place"),
+    ("to_server", "to_client", "place"),
     [
-        (0, 40 * MS, 40 * MS + 60_000, Vantage.CLIENT),
-        (0, 50_000, 40 * MS, Vantage.SERVER),
-        (0, 20 * MS, 40 * MS, Vantage.MIDDLE),
-        (0, 30_000, 55_000, None),
-        (None, 40 * MS, 41 * MS, None),
-        (0, None, 41 * MS, None),
-        (0, 40 * MS, None, None),
-        (10, 5, 20, None),
+        (40 * MS, 60_000, Vantage.CLIENT),
+        (50_000, 40 * MS, Vantage.SERVER),
+        (20 * MS, 20 * MS, Vantage.MIDDLE),
+        (30_000, 25_000, None),
+        (None, 40 * MS, None),
+        (40 * MS, None, None),
     ],
 )
 def test_the_place_is_where_the_round_trip_is_short(
-    syn: int | None, syn_ack: int | None, ack: int | None, place: Vantage | None
+    to_server: int | None, to_client: int | None, place: Vantage | None
 ) -> None:
-    assert vantage(syn, syn_ack, ack) is place
+    assert vantage(to_server, to_client) is place
