@@ -58,6 +58,18 @@ def enable(sock: socket.socket) -> bool:
     return False
 
 
+def available() -> bool:
+    """Whether this system's TCP sockets can be asked for stamps."""
+    if sys.platform != "linux":
+        return False
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        try:  # without OPT_ID, which only a connected socket accepts
+            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _FLAGS & ~_OPT_ID)
+        except OSError:
+            return False
+    return True
+
+
 def receive(sock: socket.socket, max_bytes: int, *, stamped: bool) -> tuple[bytes, int | None]:
     """One read and the receive stamp of its last segment (None without stamps). Raises as ``socket.recv``."""
     if not stamped:

@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from netdiag.errors import UsageError
 from netdiag.probe.clock import ProbeClock
@@ -41,6 +42,10 @@ class Resolver:
         if literal := _literal(host):
             return (literal,)
         return self._given.get((host.lower(), port)) or self._given.get(("*", port), ())
+
+    def without_asking(self, host: str, port: int) -> tuple[str, ...]:
+        """As ``known``, and what /etc/hosts says: so that a capture can be narrowed without warming any resolver's cache."""
+        return self.known(host, port) or _hosts_file().get(host.lower(), ())
 
     def resolve(self, host: str, port: int, *, timeout_s: float) -> Resolved:
         """Ask the system. Raises ``ResolveFailed`` when there is no address, or none within ``timeout_s``."""
@@ -75,6 +80,21 @@ def _getaddrinfo(host: str, port: int, answers: queue.SimpleQueue[list[str] | OS
         answers.put([str(row[4][0]) for row in rows if row[0] in (socket.AF_INET, socket.AF_INET6)])
     except (OSError, UnicodeError) as error:
         answers.put(error if isinstance(error, OSError) else OSError(str(error)))
+
+
+def _hosts_file(path: str = "/etc/hosts") -> dict[str, tuple[str, ...]]:
+    """hosts(5): name to addresses. Empty where there is no such file."""
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        lines = Path(path).read_text(errors="replace").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        words = line.partition("#")[0].lower().split()
+        for name in words[1:]:
+            if address := _literal(words[0]):
+                found[name] = (*found.get(name, ()), address)
+    return found
 
 
 def _literal(host: str) -> str | None:

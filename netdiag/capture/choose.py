@@ -1,0 +1,120 @@
+"""Which backend, which interfaces, which filter: from what the user wants to what a ``LiveCapture`` needs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+
+from netdiag.capture.dumpcap_backend import DumpcapBackend
+from netdiag.capture.filter import CaptureFilter, Rule, target_filter
+from netdiag.capture.live import Backend, CaptureFailed, LiveCapture, Task
+from netdiag.capture.marker import Beacon
+from netdiag.capture.privileges import check_dumpcap, check_packet_socket
+from netdiag.capture.pyshark_backend import PysharkBackend
+from netdiag.capture.route import GLOBAL_ADDRESSES, interface_to, interfaces_to, name_servers
+from netdiag.capture.scapy_backend import ScapyBackend
+from netdiag.errors import ToolMissing, Unavailable, UsageError
+
+
+def backend(name: str, interfaces: tuple[str, ...], filter_: CaptureFilter) -> Backend:
+    """The backend of that name; ``auto``: dumpcap where it may capture, else scapy.
+
+    Raises ``UsageError`` for an unknown name; for ``auto``, the reason of the first that is installed but not allowed.
+    """
+    if name == "dumpcap":
+        return DumpcapBackend()
+    if name == "scapy":
+        return ScapyBackend()
+    if name == "pyshark":
+        return PysharkBackend()
+    if name != "auto":
+        raise UsageError(f"no capture backend {name!r}; there are auto, dumpcap, scapy, pyshark")
+    return _best(interfaces, filter_)
+
+
+def _best(interfaces: tuple[str, ...], filter_: CaptureFilter) -> Backend:
+    try:
+        check_dumpcap(interfaces, filter_)
+    except Unavailable as error:
+        refused = error
+    else:
+        return DumpcapBackend()
+    try:
+        check_packet_socket()
+    except Unavailable as error:
+        raise (error if isinstance(refused, ToolMissing) else refused) from error
+    return ScapyBackend()
+
+
+def watched_interfaces(addresses: Iterable[str], *, forced: str | None = None) -> dict[str, str]:
+    """Interface to an address that is reached through it: those of the targets; without any (names still to be resolved), those of
+    the name servers and the ways to the Internet.
+
+    Raises ``UsageError`` when there is none, or when the forced interface does not exist.
+    """
+    known = tuple(addresses)
+    ways = interfaces_to(known or (*name_servers(), *GLOBAL_ADDRESSES))
+    if forced is not None:
+        return {forced: _address_through(forced, ways)}
+    if not ways:
+        raise UsageError("no interface has a route to the target")
+    return ways
+
+
+def live_capture(
+    *,
+    name: str,
+    path: str,
+    ports: set[int],
+    hosts: tuple[str, ...] = (),
+    also: tuple[Rule, ...] = (),
+    interface: str | None = None,
+) -> LiveCapture:
+    """A capture, not yet started, of the target's ports (narrowed to ``hosts`` when they are known), DNS, ICMP, ``also`` and our markers.
+
+    Raises ``UsageError`` or what the choice of a backend raises.
+    """
+    hops = [rule.host for rule in also if rule.host is not None]
+    ways = watched_interfaces((*hosts, *hops) if hosts else (), forced=interface)
+    if interface is None:
+        ways = interfaces_to(hops) | ways
+    beacons = _beacons(ways)
+    try:
+        filter_ = target_filter(ports, hosts, (*also, *(beacon.rule for beacon in beacons)))
+        task = Task(path=path, interfaces=tuple(ways), filter=filter_)
+        return LiveCapture(backend(name, task.interfaces, filter_), task, beacons)
+    except BaseException:
+        for beacon in beacons:
+            beacon.close()
+        raise
+
+
+def _beacons(ways: dict[str, str]) -> list[Beacon]:
+    made: list[Beacon] = []
+    try:
+        made.extend(Beacon(interface, address) for interface, address in ways.items())
+    except OSError as error:
+        for beacon in made:
+            beacon.close()
+        raise CaptureFailed(f"no way to prove a capture: {error.strerror}") from error
+    return made
+
+
+def _address_through(interface: str, ways: dict[str, str]) -> str:
+    """Some address for a marker. Without one, the capture could not be proved."""
+    if interface in ways:
+        return ways[interface]
+    with contextlib.suppress(OSError):
+        for address in (*GLOBAL_ADDRESSES, "127.0.0.1", "::1", *_local_hosts()):
+            if interface_to(address) == interface:
+                return address
+    raise UsageError(f"interface {interface!r} does not exist, or leads nowhere that could prove a capture")
+
+
+def _local_hosts() -> list[str]:
+    """Gateways and neighbours that the kernel knows (/proc/net/arp): an interface without a default route may have some."""
+    if not os.path.exists("/proc/net/arp"):
+        return []
+    with open("/proc/net/arp", encoding="ascii", errors="replace") as table:
+        return [line.split()[0] for line in table.readlines()[1:] if line.strip()]

@@ -1,0 +1,153 @@
+"""A probe with its capture: start to record, make the requests, stop, and say honestly what there is to work with.
+
+Without the right to capture the probe still runs: the kernel's stamps stand in for packets, and one line says how to get them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from netdiag.capture.choose import live_capture
+from netdiag.capture.filter import Rule
+from netdiag.capture.keep import keep
+from netdiag.capture.live import Captured, LiveCapture
+from netdiag.capture.privileges import advice, in_container
+from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageError
+from netdiag.probe import kernel
+from netdiag.probe.clock import ProbeClock
+from netdiag.probe.plan import ProbeConfig
+from netdiag.probe.resolver import Resolver
+from netdiag.probe.run import Progress, run
+from netdiag.records.recording import Recording
+from netdiag.records.source import EvidenceLevel
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SHORTEST_LINGER_S, _LONGEST_LINGER_S = 0.02, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What a probe brought home. The capture file exists as long as the ``measured`` block lasts."""
+
+    recording: Recording
+    captured: Captured | None
+    """None without packets."""
+    level: EvidenceLevel
+    """L2 with packets (L3 once the keys open them), L1 with the kernel's stamps, L0 otherwise."""
+    note: str | None
+    """One line: why not better, and how."""
+
+
+@contextmanager
+def measured(
+    config: ProbeConfig, *, progress: Progress | None = None, stop: threading.Event | None = None
+) -> Iterator[Measurement]:
+    """Carry the plan out under a capture.
+
+    Raises ``UsageError`` for what cannot be tried, ``Unavailable`` when a capture backend was asked for by name and does not work,
+    ``OutputError`` when the capture cannot be saved.
+    """
+    folder = tempfile.mkdtemp(prefix="netdiag-")
+    try:
+        capture, note = _started(config, os.path.join(folder, "probe.pcapng"))
+        if capture is None:
+            recording = run(config, progress=progress, stop=stop)
+            yield Measurement(recording=recording, captured=None, level=level_without_packets(recording), note=note)
+            return
+        with contextlib.closing(_Ending(capture)):
+            recording = run(config, progress=progress, stop=stop)
+            captured = capture.finish(linger_s=_linger_s(recording))
+        if config.save_capture is not None:
+            keep(captured.path, config.save_capture, recording.keylog if config.embed_keys else b"")
+        yield Measurement(
+            recording=recording, captured=captured, level=EvidenceLevel.L2, note="; ".join(captured.notes) or None
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Ending:
+    """Whatever happens in between, the recorder is ended."""
+
+    def __init__(self, capture: LiveCapture) -> None:
+        self._capture = capture
+
+    def close(self) -> None:
+        self._capture.abort()
+
+
+def level_without_packets(recording: Recording) -> EvidenceLevel:
+    """L1 when the kernel has stamped anything."""
+    stamped = any(op.kernel_at is not None for connection in recording.connections for op in connection.operations)
+    return EvidenceLevel.L1 if stamped or kernel.available() else EvidenceLevel.L0
+
+
+def capture_for(config: ProbeConfig, path: str) -> LiveCapture:
+    """A capture, not yet started, of what this plan will do. Narrowed to addresses only where they are known without asking a resolver:
+    a question now would warm its cache, and the first request would not be cold any more.
+    """
+    resolver = Resolver(ProbeClock(), config.resolve)
+    targets = [_host_and_port(url) for url in config.urls]
+    known = [resolver.without_asking(host, port) for host, port in targets]
+    hosts = tuple(dict.fromkeys(a for addresses in known for a in addresses)) if all(known) else ()
+    return live_capture(
+        name=config.capture,
+        path=path,
+        ports={port for _, port in targets},
+        hosts=hosts,
+        also=_proxy_rules(config, resolver),
+        interface=config.interface,
+    )
+
+
+def _started(config: ProbeConfig, path: str) -> tuple[LiveCapture | None, str | None]:
+    """The running capture, or None and the one line that says why there is none."""
+    if config.capture == "none":
+        return None, "no packets: capture is off (--capture none)"
+    try:
+        capture = capture_for(config, path)
+        capture.start()
+    except Unavailable as error:
+        if config.capture != "auto":
+            raise
+        return None, _note(error)
+    except UsageError as error:
+        if config.interface is not None:
+            raise
+        return None, f"no packets: {error.message}"
+    return capture, None
+
+
+def _note(error: Unavailable) -> str:
+    reason = f"no packets: {error.message.rstrip('.')}"
+    if isinstance(error, (PrivilegeMissing, ToolMissing)):
+        installed = shutil.which("dumpcap") is not None
+        return f"{reason}; {advice(contained=in_container(), dumpcap_installed=installed)[0]} (more: netdiag doctor)"
+    return reason
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+
+
+def _proxy_rules(config: ProbeConfig, resolver: Resolver) -> tuple[Rule, ...]:
+    if config.proxy is None:
+        return ()
+    host, port = _host_and_port(config.proxy)
+    known = resolver.without_asking(host, port)
+    return tuple(Rule(port, address) for address in known) or (Rule(port),)
+
+
+def _linger_s(recording: Recording) -> float:
+    """Two round trips after our FIN the server's FIN and its last ACK have passed."""
+    trips = [c.tcp_info.rtt_ns for c in recording.connections if c.tcp_info is not None and c.tcp_info.rtt_ns]
+    return min(_LONGEST_LINGER_S, max(_SHORTEST_LINGER_S, 2 * max(trips, default=0) / 1e9))
