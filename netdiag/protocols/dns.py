@@ -11,10 +11,22 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from netdiag.protocols.dns_pairing import TimedMessage, pair
+from netdiag.protocols.dns_pairing import UNSPECIFIED, TimedMessage, pair
+from netdiag.records.endpoint import Endpoint
 from netdiag.wire.chunk import Chunk
 
-__all__ = ["DnsMessage", "ResourceRecord", "TimedMessage", "decode_message", "pair", "tcp_messages", "type_name"]
+__all__ = [
+    "PORT",
+    "DnsMessage",
+    "ResourceRecord",
+    "TimedMessage",
+    "decode_message",
+    "pair",
+    "tcp_messages",
+    "type_name",
+]
+
+PORT = 53
 
 _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
@@ -257,18 +269,43 @@ def _extended_rcode(data: bytes, pos: int, count: int) -> int:
     return 0
 
 
-def tcp_messages(chunks: Iterable[Chunk]) -> Iterator[tuple[bytes, Chunk]]:
-    """Messages of one direction of DNS over TCP (RFC 7766 section 8) with the chunk that completes each; ends at a gap or at nonsense."""
-    held = b""
+def tcp_messages(
+    client: Iterable[Chunk],
+    server: Iterable[Chunk],
+    *,
+    client_endpoint: Endpoint = UNSPECIFIED,
+    resolver: Endpoint = UNSPECIFIED,
+) -> list[TimedMessage]:
+    """Messages of both directions of DNS over TCP (RFC 7766 section 8) in the order in which they were delivered.
+
+    A direction ends at a gap and at octets that are no message. Where the caller learns the endpoints only later, ``TimedMessage.between``
+    puts them in.
+    """
+    asked = [
+        TimedMessage(message, client_endpoint, resolver, chunk.deliverable_at, chunk.last_packet, "tcp")
+        for message, chunk in _tcp_direction(client)
+    ]
+    answered = [
+        TimedMessage(message, resolver, client_endpoint, chunk.deliverable_at, chunk.last_packet, "tcp")
+        for message, chunk in _tcp_direction(server)
+    ]
+    return sorted(asked + answered, key=lambda m: m.at)
+
+
+def _tcp_direction(chunks: Iterable[Chunk]) -> Iterator[tuple[DnsMessage, Chunk]]:
+    held = bytearray()
     for chunk in chunks:
         if chunk.missing_before:
             return
         held += chunk.data
-        while len(held) >= 2:
-            size = held[0] << 8 | held[1]
-            if size < 12:
-                return
-            if len(held) < 2 + size:
+        pos = 0
+        while pos + 2 <= len(held):
+            size = held[pos] << 8 | held[pos + 1]
+            if pos + 2 + size > len(held):
                 break
-            yield held[2 : 2 + size], chunk
-            held = held[2 + size :]
+            message = decode_message(bytes(held[pos + 2 : pos + 2 + size]))
+            if message is None:
+                return
+            yield message, chunk
+            pos += 2 + size
+        del held[:pos]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from netdiag.records.dns import NameResolution
@@ -11,6 +11,9 @@ from netdiag.records.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from netdiag.protocols.dns import DnsMessage, ResourceRecord
+
+UNSPECIFIED = Endpoint("", 0)
+"""Stands for an endpoint that the decoder does not know: an address is never made up."""
 
 MDNS_PORT = 5353
 LLMNR_PORT = 5355
@@ -30,6 +33,11 @@ class TimedMessage:
     """When it was captured (its last octet, over TCP: when that was deliverable); ns since the epoch."""
     packet: int | None
     transport: str = "udp"
+
+    def between(self, client: Endpoint, resolver: Endpoint) -> TimedMessage:
+        """The same message with its endpoints: a query goes to the resolver, an answer comes from it."""
+        source, destination = (resolver, client) if self.message.response else (client, resolver)
+        return replace(self, source=source, destination=destination)
 
 
 @dataclass(slots=True)
