@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange
+from netdiag.records.exchange import Exchange, Outcome
 from netdiag.sanitise import one_line
 
 Row = TypeVar("Row", Connection, Exchange)
 
 _PROTOCOLS = {"h2": "HTTP/2", "h3": "HTTP/3", "http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0"}
+_OUTCOMES = {"dns_fail": "DNS failure", "tls_fail": "TLS failure", "http_error": "HTTP error"}
 _ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
 _VERSIONS = {"TLSv1": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
 
@@ -58,10 +59,18 @@ def request_label(exchange: Exchange, *, most: int = 120) -> str:
 
 
 def result_label(exchange: Exchange) -> str:
-    """The final status, with the gRPC status where there is one; else the outcome."""
+    """The final status (with the gRPC status where there is one), and how the request failed where the status does not say it."""
     if exchange.status is None:
-        return "no status" if exchange.outcome == "unknown" else str(exchange.outcome)
-    return f"{exchange.status}" + (f" grpc {exchange.grpc_status}" if exchange.grpc_status is not None else "")
+        return "no status" if exchange.outcome is Outcome.UNKNOWN else outcome_words(exchange.outcome)
+    grpc = f" grpc {exchange.grpc_status}" if exchange.grpc_status is not None else ""
+    said = exchange.outcome in (Outcome.OK, Outcome.HTTP_ERROR, Outcome.UNKNOWN)
+    return f"{exchange.status}{grpc}" + ("" if said else f" {outcome_words(exchange.outcome)}")
+
+
+def outcome_words(outcome: str) -> str:
+    """``read timeout`` for ``timeout:read``, ``closed early`` for ``closed_early``."""
+    kind, _, what = outcome.partition(":")
+    return f"{what} {kind}" if what else _OUTCOMES.get(kind, kind.replace("_", " "))
 
 
 def connection_of(analysis: Analysis, connection_id: int | None) -> Connection | None:

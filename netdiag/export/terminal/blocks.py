@@ -19,6 +19,7 @@ from netdiag.records.labels import (
     connection_of,
     exchange_of,
     host_of,
+    outcome_words,
     protocol_name,
     request_label,
     result_label,
@@ -207,7 +208,7 @@ def _frames(first: int | None, last: int | None) -> str:
 def _with_failure(exchange: Exchange, rows: list[_Row], axis: Axis) -> list[_Row]:
     """The row of the phase in which the request ended says how; a phase that never began gets a row without a bar."""
     detail = one_line(exchange.outcome_detail, most=100) if exchange.outcome_detail else ""
-    reason = "✗ " + (detail or str(exchange.outcome).replace("_", " "))
+    reason = f"✗ {detail or outcome_words(exchange.outcome)}"
     ended_in = _ENDED_IN.get(exchange.outcome)
     if rows and ended_in in (None, rows[-1].name):
         last, lasted = rows[-1], exchange.phases[-1].duration_ns

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from netdiag.export.terminal.blocks import digits_for
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.records.analysis import Analysis
-from netdiag.records.labels import arm_name
+from netdiag.records.labels import arm_name, outcome_words
 from netdiag.records.statistics import Comparison, Distribution, Statistics
 from netdiag.records.timing import PhaseName
 from netdiag.sanitise import one_line
@@ -161,7 +161,7 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
 def _outcomes(page: Page, statistics: Statistics) -> None:
     bad = {name: count for name, count in statistics.outcomes.items() if name != "ok"}
     if bad:
-        listed = ", ".join(f"{count} {one_line(name, most=30)}" for name, count in bad.items())
+        listed = ", ".join(f"{count} {outcome_words(one_line(name, most=30))}" for name, count in bad.items())
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
     if statistics.excluded:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in statistics.excluded[:5])
