@@ -35,6 +35,8 @@ class Side:
     out_of_order_segments: int = 0
     duplicate_acks: int = 0
     keep_alives: int = 0
+    captured_twice: int = 0
+    """Further copies of packets in the capture (mirror ports, two interfaces); they are in no other count but ``packets`` and octets."""
     zero_windows: int = 0
     zero_window_ns: int = 0
     """How long this side announced a window of 0 (its receive buffer was full)."""
@@ -43,7 +45,10 @@ class Side:
     missing_bytes: int = 0
     """Octets that the peer acknowledged but the capture never saw: a capture gap, not loss."""
     loss_ns: int = 0
-    """Sum over holes of deliverable − seen for the first octet after the hole."""
+    """Time in which octets had arrived but lost ones before them had not: over holes, from seen to deliverable of the first octet
+    after the hole; holes open at the same time are counted once."""
+    reordering_ns: int = 0
+    """The same for holes that were filled sooner than a retransmission could."""
     first_payload_at: int | None = None
     first_payload_packet: int | None = None
     last_payload_at: int | None = None
@@ -72,8 +77,8 @@ class Connection:
     client: Endpoint
     server: Endpoint
     client_known_by: str
-    """``syn``, ``syn-ack``, ``client-hello``, ``http-request``, ``port`` (the lower or well-known port is taken for the server's)
-    or ``first-packet``."""
+    """``syn``, ``syn-ack``, ``client-hello``, ``server-hello``, ``http-request``, ``http-response``, ``port`` (the lower port is taken
+    for the server's) or ``first-packet``."""
     first_at: int
     last_at: int
     first_packet: int | None
@@ -88,7 +93,12 @@ class Connection:
     handshake_rtt_ns: int | None = None
     """Time from the (last, answered) SYN to the SYN-ACK as the capture point saw it."""
     min_rtt_ns: int | None = None
-    """Smallest time between data and its acknowledgement, retransmitted ranges excluded (Karn), and the handshake's."""
+    """Least round trip: ``client_rtt_ns + server_rtt_ns``, or the one that is known."""
+    client_rtt_ns: int | None = None
+    """Capture point → client → capture point: smallest time from server data (or SYN-ACK) to its acknowledgement, retransmitted ranges
+    excluded (Karn)."""
+    server_rtt_ns: int | None = None
+    """Capture point → server → capture point, likewise; at the client this is the whole round trip."""
     vantage: Vantage | None = None
     complete: bool = False
     """Both the handshake and the close were captured, without missing octets."""

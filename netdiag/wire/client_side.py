@@ -1,0 +1,97 @@
+"""Which end of a connection is the client, and how that is known."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+import numpy as np
+
+from netdiag.wire.octets import Octets
+from netdiag.wire.tables import Buffer, Int64, Packets, UInt8
+
+SYN, ACK, RST = 2, 16, 4
+_UNDECIDED = 255
+_PEEKED_PACKETS = 8
+"""Packets with payload whose first octets are looked at when no handshake was captured: a kept-alive connection shows its next request soon."""
+_HTTP_REQUEST = re.compile(rb"(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH) [^ \r\n]|PRI \* HTTP/2")
+_HTTP_RESPONSE = re.compile(rb"HTTP/1\.[01] [1-5]")
+_TLS_HELLO = re.compile(rb"\x16\x03[\x00-\x04]..([\x01\x02])", re.DOTALL)
+_SSL2_HELLO = re.compile(rb"[\x80-\xff].\x01(\x00\x02|\x03[\x00-\x04])", re.DOTALL)
+
+
+class KnownBy(IntEnum):
+    """What told the client from the server, the surest first."""
+
+    SYN = 0
+    SYN_ACK = 1
+    CLIENT_HELLO = 2
+    SERVER_HELLO = 3
+    HTTP_REQUEST = 4
+    HTTP_RESPONSE = 5
+    PORT = 6
+    FIRST_PACKET = 7
+
+    @property
+    def text(self) -> str:
+        """``syn``, ``client-hello`` …"""
+        return self.name.lower().replace("_", "-")
+
+
+def client_directions(packets: Packets, order: Int64, starts: Int64, buffer: Buffer) -> tuple[UInt8, UInt8]:
+    """Of each connection (rows ``order[starts[c]:starts[c + 1]]``): the ``direction`` in which the client sends, and a ``KnownBy``."""
+    count = len(starts) - 1
+    client = np.full(count, _UNDECIDED, np.uint8)
+    known_by = np.full(count, KnownBy.FIRST_PACKET, np.uint8)
+    flags = packets.flags[order] & (SYN | ACK)
+    for wanted, known, flip in ((SYN | ACK, KnownBy.SYN_ACK, 1), (SYN, KnownBy.SYN, 0)):
+        places = np.flatnonzero(flags == wanted)[::-1]
+        connection = np.searchsorted(starts, places, "right") - 1
+        # places descend, so the first in the file is written last and stays
+        client[connection] = packets.direction[order[places]] ^ flip
+        known_by[connection] = known
+    for one in np.flatnonzero(client == _UNDECIDED).tolist():
+        rows = order[int(starts[one]) : int(starts[one + 1])]
+        client[one], known_by[one] = _by_content(packets, rows, buffer) or _by_port(packets, rows, buffer)
+    return client, known_by
+
+
+def speaker(prefix: bytes) -> tuple[KnownBy, int] | None:
+    """What the first octets of a segment give away: (evidence, 0 if the sender is the client or 1 if the server)."""
+    if hello := _TLS_HELLO.match(prefix):
+        return (KnownBy.CLIENT_HELLO, 0) if hello[1] == b"\x01" else (KnownBy.SERVER_HELLO, 1)
+    if _SSL2_HELLO.match(prefix):
+        return KnownBy.CLIENT_HELLO, 0
+    if _HTTP_REQUEST.match(prefix):
+        return KnownBy.HTTP_REQUEST, 0
+    if _HTTP_RESPONSE.match(prefix):
+        return KnownBy.HTTP_RESPONSE, 1
+    return None
+
+
+def _by_content(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[int, KnownBy] | None:
+    near = rows[:4096]
+    loaded = near[packets.captured_payload_bytes[near] > 0][:_PEEKED_PACKETS]
+    for row in loaded.tolist():
+        start = int(packets.payload_offset[row])
+        prefix = bytes(buffer[start : start + min(16, int(packets.captured_payload_bytes[row]))])
+        if found := speaker(prefix):
+            known, server = found
+            return int(packets.direction[row]) ^ server, known
+    return None
+
+
+def _by_port(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[int, KnownBy]:
+    """The lower port is taken for the server's; with equal ports the sender of the first packet is taken for the client."""
+    first = int(rows[0])
+    sender = int(packets.direction[first])
+    near = rows[:64]
+    with_header = near[packets.header_bytes[near] >= 20]
+    if not with_header.size:
+        return sender, KnownBy.FIRST_PACKET
+    row = int(with_header[0])
+    header = packets.payload_offset[row : row + 1] - packets.header_bytes[row].astype(np.int64)
+    source, destination = Octets(buffer).rows(header, np.dtype("V4")).view(">u2").tolist()
+    if source == destination:
+        return sender, KnownBy.FIRST_PACKET
+    return int(packets.direction[row]) ^ int(source < destination), KnownBy.PORT

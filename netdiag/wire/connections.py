@@ -1,0 +1,148 @@
+"""Packets to connections: which packets belong together, which end is the client, and one contiguous slice per direction.
+
+A connection is one incarnation of a pair of endpoints; pairs are reused (in 43 % of the connections of a busy load test), so a SYN with a
+new initial sequence number starts another one, exactly as Wireshark's ``tcp.stream`` counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from netdiag.wire.client_side import KnownBy, client_directions
+from netdiag.wire.incarnations import incarnation_starts
+from netdiag.wire.sequence import SequenceSpace, sequence_space
+from netdiag.wire.tables import NONE, Bool, Buffer, Int32, Int64, Packets, UInt8, UInt64
+from netdiag.wire.transmissions import Transmissions, transmissions
+from netdiag.wire.verify import told_apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flows:
+    """TCP packets, sorted by (connection, side, file order). Connections are numbered in the order of their first packet in the file."""
+
+    packets: Packets
+    buffer: Buffer
+    """What the packets' offsets point into."""
+    connection: Int32
+    """Of each row."""
+    side: UInt8
+    """Of each row: 0 sent by the client, 1 by the server."""
+    starts: Int64
+    """``[2n + 1]``: the rows of side ``s`` of connection ``c`` are ``starts[2c + s]:starts[2c + s + 1]``."""
+    client_known_by: UInt8
+    """Of each connection: a ``KnownBy``."""
+    peer_row: Int64
+    """Of each row: the last row of the same connection's other side that was captured before it; NONE when there is none."""
+
+    @property
+    def count(self) -> int:
+        """How many connections."""
+        return (len(self.starts) - 1) // 2
+
+    def rows(self, connection: int, side: int) -> slice:
+        """The rows of one direction."""
+        return slice(int(self.starts[2 * connection + side]), int(self.starts[2 * connection + side + 1]))
+
+    def known_by(self, connection: int) -> str:
+        """How the client was told, in the words of ``records.Connection.client_known_by``."""
+        return KnownBy(int(self.client_known_by[connection])).text
+
+    @cached_property
+    def stream(self) -> Int64:
+        """Of each row: ``2 × connection + side``."""
+        return self.connection.astype(np.int64) * 2 + self.side
+
+    @cached_property
+    def sequence(self) -> SequenceSpace:
+        """Sequence and acknowledgement numbers without wrap; computed once, used by segments and measurements."""
+        return sequence_space(self.packets, self.starts)
+
+    @cached_property
+    def transmissions(self) -> Transmissions:
+        """What each packet was to its connection; computed once, used by segments and measurements."""
+        return transmissions(self)
+
+
+def track(packets: Packets, buffer: Buffer) -> Flows:
+    """Group the packets of a capture (in file order) into connections and decide who the client is."""
+    if not len(packets):
+        return _nothing(packets, buffer)
+    by_pair, new = _grouped(packets, buffer)
+    by_connection, starts = _in_order_of_appearance(by_pair, np.flatnonzero(new))
+    client, known_by = client_directions(packets, by_connection, starts, buffer)
+    return _by_side(packets, by_connection, starts, client, known_by, buffer)
+
+
+def _grouped(packets: Packets, buffer: Buffer) -> tuple[Int64, Bool]:
+    """A stable order by connection, and where in it a new connection begins."""
+    order, new = _by_pair(packets.low, packets.high)
+    keys = told_apart(packets, order, new, buffer)
+    if keys is not None:
+        order, new = _by_pair(*keys)
+    new |= incarnation_starts(packets, order, new)
+    return order, new
+
+
+def _by_pair(low: UInt64, high: UInt64) -> tuple[Int64, Bool]:
+    order = np.lexsort((high, low))
+    sorted_low, sorted_high = low[order], high[order]
+    new = np.ones(len(order), np.bool_)
+    np.logical_or(sorted_low[1:] != sorted_low[:-1], sorted_high[1:] != sorted_high[:-1], out=new[1:])
+    return order, new
+
+
+def _in_order_of_appearance(order: Int64, begins: Int64) -> tuple[Int64, Int64]:
+    """Connections renumbered by their first packet: the order rearranged block by block, and the start of each connection in it."""
+    counts = np.diff(np.append(begins, len(order)))
+    rank = np.argsort(order[begins], kind="stable")
+    starts = np.concatenate(([0], np.cumsum(counts[rank])))
+    moved_to = np.empty_like(begins)
+    moved_to[rank] = starts[:-1]
+    arranged = np.empty_like(order)
+    arranged[np.arange(len(order)) + np.repeat(moved_to - begins, counts)] = order
+    return arranged, starts
+
+
+def _by_side(packets: Packets, order: Int64, starts: Int64, client: UInt8, known_by: UInt8, buffer: Buffer) -> Flows:
+    """Split every connection's rows into the client's, then the server's, each in file order, without sorting."""
+    total, count = len(order), len(starts) - 1
+    connection = np.repeat(np.arange(count, dtype=np.int32), np.diff(starts))
+    server = (packets.direction[order] ^ client[connection]).astype(np.bool_)
+    servers_before = np.concatenate(([0], np.cumsum(server)))
+    place = np.arange(total)
+    server_rank = servers_before[:-1] - servers_before[starts[:-1]][connection]
+    begin = starts[:-1][connection]
+    client_rank = place - begin - server_rank
+    split = starts[1:] - (servers_before[starts[1:]] - servers_before[starts[:-1]])
+    target = np.where(server, split[connection] + server_rank, begin + client_rank)
+    peer = np.where(server, begin + client_rank, split[connection] + server_rank) - 1
+    peer[np.where(server, client_rank, server_rank) == 0] = NONE
+    rows, peer_row = np.empty_like(order), np.empty_like(order)
+    rows[target], peer_row[target] = order, peer
+    bounds = np.empty(2 * count + 1, np.int64)
+    bounds[0::2], bounds[1::2] = starts, split
+    side = np.repeat(np.tile(np.array([0, 1], np.uint8), count), np.diff(bounds))
+    return Flows(
+        packets=packets.take(rows),
+        buffer=buffer,
+        connection=connection,
+        side=side,
+        starts=bounds,
+        client_known_by=known_by,
+        peer_row=peer_row,
+    )
+
+
+def _nothing(packets: Packets, buffer: Buffer) -> Flows:
+    return Flows(
+        packets=packets,
+        buffer=buffer,
+        connection=np.empty(0, np.int32),
+        side=np.empty(0, np.uint8),
+        starts=np.zeros(1, np.int64),
+        client_known_by=np.empty(0, np.uint8),
+        peer_row=np.empty(0, np.int64),
+    )

@@ -1,0 +1,47 @@
+"""Addresses and ports of connections, read from their packets only when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from netdiag.wire.address import DESTINATION, SOURCE, endpoint_of
+from netdiag.wire.connections import Flows
+from netdiag.wire.tables import Buffer, Int64, UInt8
+
+_HEADER_BYTES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Of each connection: one packet that shows both endpoints."""
+
+    network_offset: Int64
+    tcp_offset: Int64
+    side: UInt8
+    """Who sent that packet."""
+    buffer: Buffer
+
+    def of(self, i: int) -> tuple[tuple[str, int], tuple[str, int]]:
+        """(address, port) of the client and of the server of connection ``i``."""
+        network, transport = int(self.network_offset[i]), int(self.tcp_offset[i])
+        ports = bytes(self.buffer[transport : transport + 4])
+        source = endpoint_of(self.buffer, network, SOURCE), int.from_bytes(ports[:2], "big")
+        destination = endpoint_of(self.buffer, network, DESTINATION), int.from_bytes(ports[2:], "big")
+        return (source, destination) if self.side[i] == 0 else (destination, source)
+
+
+def endpoints(flows: Flows, buffer: Buffer) -> Endpoints:
+    """A packet with a TCP header of each connection (later IP fragments have none)."""
+    rows = flows.starts[0:-1:2]
+    shown = np.flatnonzero(flows.packets.header_bytes >= _HEADER_BYTES)
+    place = np.minimum(np.searchsorted(shown, rows), max(0, len(shown) - 1))
+    rows = shown[place] if shown.size else rows
+    packets = flows.packets
+    return Endpoints(
+        network_offset=packets.network_offset[rows],
+        tcp_offset=packets.payload_offset[rows] - packets.header_bytes[rows].astype(np.int64),
+        side=flows.side[rows],
+        buffer=buffer,
+    )

@@ -1,0 +1,88 @@
+"""Time lost to holes, and octets that the capture (not the network) lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from netdiag.wire.sequence import FIN
+from netdiag.wire.stalls import StallKind, Stalls
+from netdiag.wire.stream_order import in_stream_order, streams_of
+from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, Segments
+
+if TYPE_CHECKING:
+    from netdiag.wire.connections import Flows
+
+
+def loss_stalls(flows: Flows, segments: Segments) -> Stalls:
+    """For each hole that was filled: from when the first octet after it was seen until it was deliverable (phases.md).
+
+    Holes of a direction that were open at the same time are counted once, so that the sum never exceeds the time that passed.
+    """
+    holes = [hole for hole in flows.transmissions.fills.holes if hole.filled_row != NONE]
+    if not holes:
+        return Stalls.none()
+    after = np.array([hole.after_row for hole in holes], np.int64)
+    filled = np.array([hole.filled_row for hole in holes], np.int64)
+    packets = flows.packets
+    started_at = packets.captured_at[after]
+    ended_at = np.maximum(packets.captured_at[filled], started_at)
+    reordered = _kind_of(flows, filled) == SegmentKind.OUT_OF_ORDER
+    parts = [
+        Stalls.of(
+            connection=flows.connection[after[chosen]],
+            direction=flows.side[after[chosen]],
+            kind=kind,
+            started_at=started_at[chosen],
+            ended_at=ended_at[chosen],
+            first_packet=packets.number[after[chosen]],
+            last_packet=packets.number[filled[chosen]],
+            stream=flows.stream[after[chosen]],
+        )
+        for kind, chosen in ((StallKind.LOSS, ~reordered), (StallKind.REORDERING, reordered))
+        if chosen.any()
+    ]
+    return Stalls.concat(parts)
+
+
+def _kind_of(flows: Flows, rows: Int64) -> Int64:
+    found = flows.transmissions.resent
+    place = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
+    return np.where(found.rows[place] == rows, found.kinds[place], SegmentKind.NEW).astype(np.int64)
+
+
+def missing_bytes(flows: Flows, segments: Segments, acknowledged: Int64) -> Int64:
+    """Of each direction: octets that its peer acknowledged but that are in no captured packet."""
+    count = len(flows.starts) - 1
+    acknowledged = np.where(acknowledged == np.iinfo(np.int64).max, 0, acknowledged)
+    order = in_stream_order(segments)
+    stream = streams_of(segments)[order]
+    begin, end = segments.new_offset[order], (segments.stream_offset + segments.length)[order]
+    before = np.zeros(len(order), np.int64)
+    before[1:] = np.where(stream[1:] == stream[:-1], end[:-1], 0)
+    gap = np.maximum(np.minimum(begin, acknowledged[stream]) - before, 0)
+    missing = np.zeros(count, np.int64)
+    np.add.at(missing, stream[gap > 0], gap[gap > 0])
+    missing += _after_the_last(flows, acknowledged)
+    return missing
+
+
+def _after_the_last(flows: Flows, acknowledged: Int64) -> Int64:
+    """Acknowledged beyond everything captured. A single octet is the FIN's where none was captured: no payload is missing."""
+    sequence, count = flows.sequence, len(flows.starts) - 1
+    top, fin = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    rows = np.flatnonzero(sequence.occupies)
+    np.maximum.at(top, flows.stream[rows], sequence.end[rows])
+    fin[flows.stream[rows[(flows.packets.flags[rows] & FIN) != 0]]] = True
+    beyond = np.maximum(acknowledged - top, 0)
+    return np.asarray(np.where(~fin, beyond - (beyond == 1), beyond))
+
+
+def open_holes(flows: Flows) -> Bool:
+    """Of each direction: a hole was left that no captured packet filled."""
+    out = np.zeros(len(flows.starts) - 1, np.bool_)
+    for hole in flows.transmissions.fills.holes:
+        if hole.filled_row == NONE:
+            out[hole.direction] = True
+    return out

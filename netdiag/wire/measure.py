@@ -1,0 +1,189 @@
+"""Everything that is known of each connection from its TCP headers, as columns for all and as a record for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from netdiag.records.connection import Connection, Side, Sides
+from netdiag.records.endpoint import Endpoint
+from netdiag.wire.client_side import KnownBy
+from netdiag.wire.close import CloseReason, close
+from netdiag.wire.connections import Flows
+from netdiag.wire.endpoints import Endpoints, endpoints
+from netdiag.wire.loss import loss_stalls, missing_bytes, open_holes
+from netdiag.wire.rtt import half_loops
+from netdiag.wire.segments import acknowledged_to
+from netdiag.wire.sides import SideTable, sides
+from netdiag.wire.stalls import Stalls
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments, Table, UInt8
+from netdiag.wire.window import full_window_stalls, full_windows, window_edges, zero_window_stalls, zero_windows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings(Table):
+    """Per connection: its first and last packet, its handshake and its end. Times and frame numbers; NONE where there is none."""
+
+    first_at: Int64
+    first_packet: Int64
+    last_at: Int64
+    last_packet: Int64
+    syn_at: Int64
+    syn_packet: Int64
+    syn_ack_at: Int64
+    syn_ack_packet: Int64
+    ack_at: Int64
+    ack_packet: Int64
+    syn_retries: Int64
+    handshake_rtt_ns: Int64
+    client_rtt_ns: Int64
+    server_rtt_ns: Int64
+    closed_at: Int64
+    closed_by: Int64
+    """0 client, 1 server."""
+    close_reason: Int64
+    """A ``CloseReason``."""
+    complete: Bool
+    client_known_by: UInt8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTable:
+    """All connections of a capture, in the order of their first packet. Records are made only when asked for."""
+
+    openings: Openings
+    """One row per connection."""
+    sides: SideTable
+    """Row ``2c`` is the client's of connection ``c``, ``2c + 1`` the server's."""
+    stalls: Stalls
+    """When a direction was held up by loss, reordering or a window."""
+    endpoints: Endpoints
+
+    def __len__(self) -> int:
+        return len(self.openings)
+
+    def record(self, i: int) -> Connection:
+        """Connection ``i``. Its vantage, TLS session and application protocol are for the analysis to fill in."""
+        one = self.openings
+        reason = CloseReason(int(one.close_reason[i]))
+        closer = int(one.closed_by[i])
+        client, server = self.endpoints.of(i)
+        return Connection(
+            id=i,
+            transport="tcp",
+            client=Endpoint(*client),
+            server=Endpoint(*server),
+            client_known_by=KnownBy(int(one.client_known_by[i])).text,
+            first_at=int(one.first_at[i]),
+            last_at=int(one.last_at[i]),
+            first_packet=int(one.first_packet[i]),
+            last_packet=int(one.last_packet[i]),
+            syn_at=_or_none(one.syn_at[i]),
+            syn_packet=_or_none(one.syn_packet[i]),
+            syn_ack_at=_or_none(one.syn_ack_at[i]),
+            syn_ack_packet=_or_none(one.syn_ack_packet[i]),
+            ack_at=_or_none(one.ack_at[i]),
+            ack_packet=_or_none(one.ack_packet[i]),
+            syn_retries=int(one.syn_retries[i]),
+            handshake_rtt_ns=_or_none(one.handshake_rtt_ns[i]),
+            min_rtt_ns=self.min_rtt_ns(i),
+            client_rtt_ns=_or_none(one.client_rtt_ns[i]),
+            server_rtt_ns=_or_none(one.server_rtt_ns[i]),
+            complete=bool(one.complete[i]),
+            closed_by=None if closer == NONE else ("client", "server")[closer],
+            close_reason=reason.text,
+            closed_at=_or_none(one.closed_at[i]),
+            sides=Sides(client=self.side(i, 0), server=self.side(i, 1)),
+        )
+
+    def side(self, i: int, which: int) -> Side:
+        """What one side of connection ``i`` sent."""
+        return self.sides.record(2 * i + which)
+
+    def min_rtt_ns(self, i: int) -> int | None:
+        """The connection's least round trip: the sum of both halves at the capture point, or the one that is known."""
+        halves = [int(h) for h in (self.openings.client_rtt_ns[i], self.openings.server_rtt_ns[i]) if h != NONE]
+        return sum(halves) if halves else None
+
+
+def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable:
+    """All connections of ``flows`` (``segments`` are theirs)."""
+    found = flows.transmissions
+    table = sides(flows, segments, buffer)
+    edges = window_edges(flows, table.window_scale_used)
+    zero = zero_windows(flows, found.copies)
+    stalls = Stalls.concat(
+        [
+            loss_stalls(flows, segments),
+            zero_window_stalls(flows, zero),
+            full_window_stalls(flows, full_windows(flows, edges), edges),
+        ]
+    )
+    stalls = stalls.take(np.lexsort((stalls.started_at, stalls.direction, stalls.connection)))
+    missing = missing_bytes(flows, segments, acknowledged_to(flows))
+    whole = (missing == 0) & ~open_holes(flows)
+    return ConnectionTable(
+        openings=_openings(flows, whole),
+        sides=table.with_stalls(stalls, missing),
+        stalls=stalls,
+        endpoints=endpoints(flows, buffer),
+    )
+
+
+def _openings(flows: Flows, whole: Bool) -> Openings:
+    packets, handshake = flows.packets, flows.transmissions.handshake
+    end = close(flows, flows.transmissions.copies)
+    first, last = _outermost(flows)
+    halves = half_loops(flows).reshape(-1, 2)
+    at, number = packets.captured_at, packets.number
+    rtt = _pick(at, handshake.syn_ack_row) - _pick(at, handshake.answered_syn_row)
+    answered = (handshake.syn_ack_row != NONE) & (handshake.answered_syn_row != NONE) & (rtt >= 0)
+    opened = answered & (handshake.ack_row != NONE)
+    fins = (end.fin_row.reshape(-1, 2) != NONE).all(axis=1)
+    closed = fins | (end.rst_row.reshape(-1, 2) != NONE).any(axis=1)
+    return Openings(
+        first_at=at[first],
+        first_packet=number[first],
+        last_at=at[last],
+        last_packet=number[last],
+        syn_at=_pick(at, handshake.syn_row),
+        syn_packet=_pick(number, handshake.syn_row),
+        syn_ack_at=_pick(at, handshake.syn_ack_row),
+        syn_ack_packet=_pick(number, handshake.syn_ack_row),
+        ack_at=_pick(at, handshake.ack_row),
+        ack_packet=_pick(number, handshake.ack_row),
+        syn_retries=np.maximum(handshake.syns - 1, 0),
+        handshake_rtt_ns=np.where(answered, rtt, NONE),
+        server_rtt_ns=halves[:, 0],
+        client_rtt_ns=halves[:, 1],
+        closed_at=_pick(at, end.row),
+        closed_by=_pick(flows.side.astype(np.int64), end.row),
+        close_reason=end.reason,
+        complete=opened & closed & whole.reshape(-1, 2).all(axis=1),
+        client_known_by=flows.client_known_by,
+    )
+
+
+def _outermost(flows: Flows) -> tuple[Int64, Int64]:
+    """The first and the last row of each connection, in file order."""
+    counts = np.diff(flows.starts)
+    number = flows.packets.number
+    begin, end = flows.starts[:-1], flows.starts[1:] - 1
+    least = np.where(counts > 0, _pick(number, np.where(counts > 0, begin, NONE)), np.iinfo(np.int64).max)
+    most = np.where(counts > 0, _pick(number, np.where(counts > 0, end, NONE)), NONE)
+    pairs = np.arange(flows.count)
+    first = begin.reshape(-1, 2)[pairs, least.reshape(-1, 2).argmin(axis=1)]
+    last = end.reshape(-1, 2)[pairs, most.reshape(-1, 2).argmax(axis=1)]
+    return first, last
+
+
+def _pick(column: Int64, rows: Int64) -> Int64:
+    """The column's values in ``rows``; NONE where the row is NONE."""
+    if not len(column):
+        return np.full(len(rows), NONE, np.int64)
+    return np.where(rows == NONE, NONE, column[rows])
+
+
+def _or_none(value: np.int64) -> int | None:
+    return None if value == NONE else int(value)

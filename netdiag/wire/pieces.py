@@ -1,0 +1,72 @@
+"""The new octets of many directions as one ascending line of keys, so that one search finds a stream position in any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from netdiag.wire.stream_order import in_stream_order, streams_of
+from netdiag.wire.tables import Buffer, Int64, Segments
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """New octets of segments in stream order. A key is ``stream × span + stream offset``; keys of a piece are ``key:end``."""
+
+    span: int
+    key: Int64
+    end: Int64
+    captured_end: Int64
+    """End of the octets that are in the buffer."""
+    offset: Int64
+    """Of ``key`` in the buffer."""
+    seen_at: Int64
+    deliverable_at: Int64
+    packet: Int64
+    stream: Int64
+    buffer: Buffer
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def at_or_before(self, keys: Int64) -> Int64:
+        """Index of the last piece that begins at or before each key; −1 before the first."""
+        return np.searchsorted(self.key, keys, "right") - 1
+
+    def read(self, piece: int, key: int, length: int) -> bytes:
+        """Octets from ``key`` on (which lies in ``piece``), fewer where the capture has no more in a row."""
+        parts: list[bytes] = []
+        while length > 0 and piece < len(self.key) and self.key[piece] <= key < self.captured_end[piece]:
+            start = int(self.offset[piece]) + key - int(self.key[piece])
+            taken = min(length, int(self.captured_end[piece]) - key)
+            parts.append(bytes(self.buffer[start : start + taken]))
+            key, length, piece = key + taken, length - taken, piece + 1
+        return b"".join(parts)
+
+
+def pieces_of(buffer: Buffer, segments: Segments, chosen: Int64 | None = None) -> Pieces:
+    """All new octets, or those of the ``chosen`` connections (ascending ids)."""
+    rows = in_stream_order(segments)
+    if chosen is not None:
+        wanted = np.zeros(max(int(segments.connection.max(initial=0)), int(chosen.max(initial=0))) + 1, np.bool_)
+        wanted[chosen] = True
+        rows = rows[wanted[segments.connection[rows]]]
+    begin = segments.new_offset[rows]
+    ahead = begin - segments.stream_offset[rows]
+    length = segments.length[rows] - ahead
+    span = int((begin + length).max(initial=0)) + (1 << 20)  # no header or record reaches from one stream into the next
+    stream = streams_of(segments)[rows]
+    key = stream * span + begin
+    return Pieces(
+        span=span,
+        key=key,
+        end=key + length,
+        captured_end=key + np.clip(segments.captured_bytes[rows] - ahead, 0, length),
+        offset=segments.payload_offset[rows] + ahead,
+        seen_at=segments.seen_at[rows],
+        deliverable_at=segments.deliverable_at[rows],
+        packet=segments.packet[rows],
+        stream=stream,
+        buffer=buffer,
+    )

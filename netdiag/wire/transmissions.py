@@ -1,0 +1,50 @@
+"""What each packet was to its connection: the facts that segments and measurements share, found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from netdiag.wire.acks import duplicate_acks, keep_alives, runs
+from netdiag.wire.duplicates import captured_twice
+from netdiag.wire.handshake import Handshake, handshake
+from netdiag.wire.holes import Fills, find_holes
+from netdiag.wire.resent import Resent, resent
+from netdiag.wire.tables import Bool
+
+if TYPE_CHECKING:
+    from netdiag.wire.connections import Flows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transmissions:
+    """Masks have one entry per row of ``Flows.packets``."""
+
+    copies: Bool
+    """Captured before: says nothing about the network."""
+    keep_alives: Bool
+    """Keep-alive probes, with one octet or none."""
+    duplicate_acks: Bool
+    fills: Fills
+    """Holes, and what late packets brought into them."""
+    resent: Resent
+    """Packets from before the edge, and why."""
+    handshake: Handshake
+
+
+def transmissions(flows: Flows) -> Transmissions:
+    """Everything in one go."""
+    sequence, direction = flows.sequence, flows.stream
+    copies = captured_twice(flows.packets, sequence, direction, flows.starts, flows.buffer)
+    opened = handshake(flows, copies)
+    probes = keep_alives(flows)
+    duplicates = duplicate_acks(flows, copies, probes)
+    fills = find_holes(sequence, flows.starts, direction)
+    return Transmissions(
+        copies=copies,
+        keep_alives=probes & ~copies,
+        duplicate_acks=duplicates,
+        fills=fills,
+        resent=resent(flows, fills, copies, opened.rtt_ns, runs(flows, duplicates)),
+        handshake=opened,
+    )

@@ -1,0 +1,120 @@
+"""Receive windows: when a side announced none, and when its peer had filled what it announced (RFC 9293 section 3.8.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from netdiag.wire.sequence import FIN, RST, SYN, UNKNOWN
+from netdiag.wire.stalls import StallKind, Stalls
+from netdiag.wire.tables import NONE, Bool, Int64
+
+if TYPE_CHECKING:
+    from netdiag.wire.connections import Flows
+
+
+def zero_windows(flows: Flows, copies: Bool) -> Bool:
+    """Packets that announce a window of 0 (as Wireshark: not on SYN, FIN or RST)."""
+    packets = flows.packets
+    zero: Bool = (packets.window == 0) & ((packets.flags & (SYN | FIN | RST)) == 0) & ~copies
+    return zero
+
+
+def zero_window_stalls(flows: Flows, zero: Bool) -> Stalls:
+    """From the first announcement of 0 to the same side's next other one (or its connection's end): that side's receive buffer was full."""
+    rows = np.flatnonzero(zero)
+    stream = flows.stream
+    previous = np.maximum(rows - 1, 0)
+    begins = rows[(rows == 0) | ~zero[previous] | (stream[previous] != stream[rows])]
+    speaks = np.flatnonzero(~zero & ((flows.packets.flags & RST) == 0))
+    return _until(flows, begins, speaks, StallKind.ZERO_WINDOW)
+
+
+def window_edges(flows: Flows, window_scale: Int64) -> Int64:
+    """Of each row: the peer's stream offset up to which it lets the peer send; UNKNOWN where the scale is not known.
+
+    ``window_scale`` per direction: the shift its own announcements carry, NONE when unknown. Windows on SYNs are not scaled.
+    """
+    packets, sequence = flows.packets, flows.sequence
+    shift = window_scale[flows.stream]
+    window = packets.window.astype(np.int64) << np.where((packets.flags & SYN) != 0, 0, np.maximum(shift, 0))
+    known = (shift != NONE) & (sequence.acked != UNKNOWN)
+    return np.where(known, sequence.acked + window, UNKNOWN)
+
+
+def full_windows(flows: Flows, edges: Int64) -> Bool:
+    """Packets whose payload ends exactly where the peer's last announcement lets it (as Wireshark)."""
+    packets, sequence, peer = flows.packets, flows.sequence, flows.peer_row
+    loaded: Bool = sequence.occupies & (packets.payload_bytes > 0) & ((packets.flags & (SYN | FIN | RST)) == 0)
+    loaded &= (peer != NONE) & (edges[peer] == sequence.end) & (edges[peer] != UNKNOWN)
+    return loaded
+
+
+def full_window_stalls(flows: Flows, full: Bool, edges: Int64) -> Stalls:
+    """From a packet that filled the peer's window to the peer's next announcement that lets more through."""
+    rows = np.flatnonzero(full)
+    if not rows.size:
+        return Stalls.none()
+    packets, stream = flows.packets, flows.stream
+    at, ended, opened = packets.captured_at[rows], np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    for i, row in enumerate(rows.tolist()):
+        opened[i] = _opening(flows, edges, row)
+    last_at = _connection_end(flows)[flows.connection[rows]]
+    ended = np.where(opened == NONE, last_at, packets.captured_at[opened])
+    closing = np.where(opened == NONE, NONE, packets.number[opened])
+    return Stalls.of(
+        connection=flows.connection[rows],
+        direction=flows.side[rows],
+        kind=StallKind.FULL_WINDOW,
+        started_at=at,
+        ended_at=np.maximum(ended, at),
+        first_packet=packets.number[rows],
+        last_packet=closing,
+        stream=stream[rows],
+    )
+
+
+def _opening(flows: Flows, edges: Int64, row: int) -> int:
+    """The peer's first packet after ``row`` that moves the window's edge; NONE when there is none."""
+    limit, at = int(edges[flows.peer_row[row]]), int(flows.peer_row[row]) + 1
+    end = int(flows.starts[int(flows.stream[row] ^ 1) + 1])
+    while at < end:
+        found = np.flatnonzero(edges[at : min(end, at + 64)] > limit)
+        if found.size:
+            return at + int(found[0])
+        at += 64
+    return NONE
+
+
+def _until(flows: Flows, begins: Int64, speaks: Int64, kind: StallKind) -> Stalls:
+    if not begins.size:
+        return Stalls.none()
+    packets = flows.packets
+    place = np.searchsorted(speaks, begins)
+    after = np.where(
+        place < len(speaks), speaks[np.minimum(place, max(0, len(speaks) - 1))] if speaks.size else 0, NONE
+    )
+    after = np.where((after != NONE) & (flows.stream[after] == flows.stream[begins]), after, NONE)
+    last_at = _connection_end(flows)[flows.connection[begins]]
+    started_at = packets.captured_at[begins]
+    ended_at = np.where(after == NONE, last_at, packets.captured_at[after])
+    return Stalls.of(
+        connection=flows.connection[begins],
+        direction=flows.side[begins],
+        kind=kind,
+        started_at=started_at,
+        ended_at=np.maximum(ended_at, started_at),
+        first_packet=packets.number[begins],
+        last_packet=np.where(after == NONE, NONE, packets.number[after]),
+        stream=flows.stream[begins],
+    )
+
+
+def _connection_end(flows: Flows) -> Int64:
+    """The time of each connection's last packet."""
+    counts = np.diff(flows.starts)
+    last = np.full(len(counts), np.iinfo(np.int64).min)
+    last[counts > 0] = flows.packets.captured_at[flows.starts[1:][counts > 0] - 1]
+    latest: Int64 = last.reshape(-1, 2).max(axis=1)
+    return latest
