@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.stream_timing import stream_timing
@@ -33,8 +34,8 @@ class Draft:
     response_packet: int | None = None
     request_bytes: int | None = None
     response_bytes: int | None = None
-    loss_ns: int | None = None
-    window_ns: int | None = None
+    held_up: HeldUp | None = None
+    """None where there are no packets."""
 
     @property
     def started_at(self) -> int:
@@ -45,7 +46,7 @@ class Draft:
         """The record under its id."""
         breakdown = split(self.marks, ended=self.ended)
         path_ns, think_ns = wait_shares_ns(breakdown, self.connection)
-        turn = self.turn or _NOTHING_READ
+        turn, held = self.turn or _NOTHING_READ, self.held_up
         return Exchange(
             id=id,
             connection_id=None if self.connection is None else self.connection.id,
@@ -80,8 +81,8 @@ class Draft:
             phases=breakdown.phases,
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
-            loss_ns=self.loss_ns,
-            window_ns=self.window_ns,
+            loss_ns=None if held is None else held.loss_ns(breakdown.started_at, breakdown.ended_at),
+            window_ns=None if held is None else held.window_ns(breakdown.started_at, breakdown.ended_at),
             server_name=self.server_name,
             opener_id=opener_id,
             pushed=turn.pushed,

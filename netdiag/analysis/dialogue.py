@@ -1,0 +1,195 @@
+"""What one connection said: through TLS, proxies and upgrades down to HTTP turns, whatever the layers are.
+
+``listen`` recognises what the octets are, hands them to their decoder, and goes on inside what the decoder opened: TLS with keys, a CONNECT
+or SOCKS tunnel, STARTTLS. Each layer that can carry requests of its own is a ``Leg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from netdiag.analysis.exchanges import delivered, handshake_marks, sent
+from netdiag.analysis.marks import Marks, Milestone
+from netdiag.analysis.peek import Peeked
+from netdiag.protocols import dns, http1, http2, sniff, socks
+from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
+from netdiag.protocols.tls.keylog import KeyLog
+from netdiag.protocols.tls.observe import observe
+from netdiag.protocols.turn import Turn
+from netdiag.records.anomaly import Anomaly
+from netdiag.records.tls import TlsSession
+from netdiag.wire.chunk import Chunk
+from netdiag.wire.chunk_records import record_views
+from netdiag.wire.record_view import TlsRecordView
+
+M = Milestone
+MOST_LAYERS = 6
+"""TLS in CONNECT in TLS in CONNECT: enough for anything real."""
+
+STARTTLS = frozenset({"smtp", "imap", "pop3", "ftp", "xmpp", "ldap", "postgresql", "mysql", "nntp"})
+"""Protocols that may turn to TLS in the middle (RFC 3207 and others)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Leg:
+    """One layer that carries requests. ``marks`` is the part of the set-up that this layer adds for its first request."""
+
+    marks: Marks = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    gaps: bool = False
+    keyless: tuple[Sequence[TlsRecordView], Sequence[TlsRecordView]] | None = None
+    """Records of a TLS session that nothing opened, client's and server's: the grammar has to do."""
+    http2: Http2Facts | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Dialogue:
+    """Everything one connection said."""
+
+    legs: list[Leg] = field(default_factory=list)
+    session: TlsSession | None = None
+    """The innermost TLS session: the one with the server that was asked for."""
+    http_version: str | None = None
+    application: str | None = None
+    proxied: str | None = None
+    anomalies: list[Anomaly] = field(default_factory=list)
+    dns_messages: list[dns.TimedMessage] = field(default_factory=list)
+    """DNS over TCP, endpoints not yet filled in."""
+
+
+def listen(client: Iterable[Chunk], server: Iterable[Chunk], *, keylog: KeyLog | None, server_port: int) -> Dialogue:
+    """Decode one connection from its octets. Never raises for what they say."""
+    dialogue = Dialogue()
+    _Listener(dialogue, keylog, server_port).octets(client, server, {}, 0)
+    return dialogue
+
+
+def listen_tls(
+    client: Sequence[TlsRecordView], server: Sequence[TlsRecordView], *, keylog: KeyLog | None, server_port: int
+) -> Dialogue:
+    """The same for a connection whose TLS records are known already."""
+    dialogue = Dialogue()
+    _Listener(dialogue, keylog, server_port).records(client, server, {}, 0)
+    return dialogue
+
+
+class _Listener:
+    def __init__(self, dialogue: Dialogue, keylog: KeyLog | None, server_port: int) -> None:
+        self._dialogue = dialogue
+        self._keylog = keylog
+        self._port = server_port
+
+    def octets(self, client: Iterable[Chunk], server: Iterable[Chunk], marks: Marks, layer: int) -> None:
+        """A layer of plain octets."""
+        asks, answers = Peeked(client), Peeked(server)
+        kind = sniff.identify(asks.prefix, answers.prefix)
+        if kind == "tls":
+            self.records(list(record_views(asks)), list(record_views(answers)), marks, layer)
+        elif kind == "http/1":
+            self._talk(http1.decode(asks, answers), asks, answers, marks, layer)
+        elif kind == "h2":
+            self._talk(http2.decode(asks, answers), asks, answers, marks, layer)
+        elif kind in ("socks4", "socks5"):
+            self._socks(kind, asks, answers, marks, layer)
+        elif kind == "dns" or (kind is None and self._port == dns.PORT):
+            self._names(asks, answers)
+        else:
+            self._other(kind, asks, answers, marks, layer)
+
+    def records(
+        self, client: Sequence[TlsRecordView], server: Sequence[TlsRecordView], marks: Marks, layer: int
+    ) -> None:
+        """A TLS session, and what is inside when it can be opened."""
+        seen = observe(client, server, self._keylog)
+        inside = {**marks, **handshake_marks(seen.session)}
+        if (seen.client is None and seen.server is None) or layer >= MOST_LAYERS:
+            self._dialogue.legs.append(Leg(marks=inside, keyless=(client, server)))
+        else:
+            half = seen.client is None or seen.server is None
+            before = len(self._dialogue.legs)
+            self.octets(seen.client or (), seen.server or (), inside, layer + 1)
+            for leg in self._dialogue.legs[before:]:
+                leg.gaps |= half
+        seen.finish()
+        self._dialogue.session = self._dialogue.session or seen.session
+        self._dialogue.anomalies += seen.anomalies
+
+    def _talk(self, said: Conversation, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
+        leg = Leg(marks=marks, turns=said.turns, http2=said.h2)
+        self._dialogue.legs.append(leg)
+        self._dialogue.anomalies += said.anomalies
+        self._dialogue.http_version = said.protocol
+        if said.tunnel is not None:
+            self._through(said.tunnel, leg, layer)
+        leg.gaps = asks.gaps or answers.gaps
+
+    def _through(self, tunnel: Tunnel, leg: Leg, layer: int) -> None:
+        if tunnel.kind == "h2c":
+            said = http2.decode(tunnel.client, tunnel.server, upgraded_from=tunnel.turn)
+            leg.turns += said.turns
+            leg.http2 = said.h2
+            self._dialogue.anomalies += said.anomalies
+            self._dialogue.http_version = said.protocol
+        elif tunnel.kind == "connect":
+            self._dialogue.proxied = "connect"
+            self._inside(tunnel, layer)
+        else:
+            self._dialogue.application = tunnel.kind
+
+    def _inside(self, tunnel: Tunnel, layer: int) -> None:
+        """The target's own conversation behind a proxy's consent."""
+        if layer < MOST_LAYERS:
+            self.octets(tunnel.client, tunnel.server, _proxy_marks(tunnel.turn), layer + 1)
+
+    def _socks(self, kind: str, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
+        self._dialogue.proxied = kind
+        tunnel = socks.decode(asks, answers)
+        if tunnel is None or layer >= MOST_LAYERS:
+            self._dialogue.application = kind
+            return
+        self.octets(tunnel.client, tunnel.server, {**marks, **_proxy_marks(tunnel.turn)}, layer + 1)
+
+    def _names(self, asks: Peeked, answers: Peeked) -> None:
+        self._dialogue.application = "dns"
+        self._dialogue.dns_messages += dns.tcp_messages(asks, answers)
+
+    def _other(self, kind: str | None, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
+        self._dialogue.application = kind
+        if kind in STARTTLS:
+            client, server = after_starttls(asks, answers)
+            if client:
+                self.records(client, server, marks, layer)
+
+
+def _proxy_marks(turn: Turn) -> Marks:
+    """First octet of the asking to the consent deliverable."""
+    marks: Marks = {}
+    if turn.request_first is not None:
+        marks[M.PROXY_ASKED] = sent(turn.request_first)
+    consent = turn.response_last or turn.response_first
+    if consent is not None and M.PROXY_ASKED in marks:
+        marks[M.PROXY_READY] = delivered(consent)
+    return marks
+
+
+_CLIENT_HELLO = (b"\x16\x03", 5, b"\x01")
+"""Type and major version of the record, and the message type behind the header."""
+
+
+def after_starttls(client: Iterable[Chunk], server: Iterable[Chunk]) -> tuple[list[TlsRecordView], list[TlsRecordView]]:
+    """Records from the first chunk of each side that begins a TLS handshake; empty when there is none."""
+    start, place, kind = _CLIENT_HELLO
+    asks = iter(client)
+    hello = next((c for c in asks if c.data.startswith(start) and c.data[place : place + 1] == kind), None)
+    if hello is None:
+        return [], []
+    answers = iter(server)
+    first = next((c for c in answers if c.data.startswith(start) and c.deliverable_at >= hello.first_seen_at), None)
+    rest = [] if first is None else list(record_views(_from(first, answers)))
+    return list(record_views(_from(hello, asks))), rest
+
+
+def _from(first: Chunk, rest: Iterable[Chunk]) -> Iterable[Chunk]:
+    yield first
+    yield from rest

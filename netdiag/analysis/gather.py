@@ -1,0 +1,74 @@
+"""All windows of a capture decoded into one set of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdiag.records.anomaly import Anomaly
+from netdiag.wire.decode import COLUMN_TYPES, DATAGRAM_TYPES, RAW_TYPES, Decoded, Decoder
+from netdiag.wire.icmp import IcmpError
+from netdiag.wire.tables import NONE, Buffer, Datagrams, Int64, Packets, Window
+from netdiag.wire.tables import RawPackets as Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Every packet of the capture that could be decoded, in file order."""
+
+    buffer: Buffer
+    packets: Packets
+    datagrams: Datagrams
+    reassembled: dict[int, bytes]
+    """Payload of UDP datagrams that came in IP fragments, by frame number."""
+    icmp: tuple[IcmpError, ...]
+    link_types: tuple[int, ...]
+    captured: int
+    """Packets in the file, decoded or not."""
+    first_at: int | None
+    last_at: int | None
+    not_decoded: dict[str, int]
+    anomalies: tuple[Anomaly, ...]
+
+
+def gather(windows: Iterable[Window]) -> Gathered:
+    """Decode window by window; only columns stay in memory, the octets stay in the file."""
+    decoder, parts = Decoder(), list[Decoded]()
+    link_types: set[int] = set()
+    buffer: Buffer = b""
+    captured, spans = 0, []
+    for window in windows:
+        buffer = window.buffer
+        captured += len(window.packets)
+        spans.append(_span(window.packets))
+        link_types.update(window.interfaces[i].link_type for i in np.unique(window.packets.interface).tolist())
+        parts.append(decoder.decode(window))
+    known = [span for span in spans if span is not None]
+    return Gathered(
+        buffer=buffer,
+        packets=Packets.concat([p.packets for p in parts]) if parts else Packets(**_nothing(RAW_TYPES | COLUMN_TYPES)),
+        datagrams=Datagrams.concat([p.datagrams for p in parts])
+        if parts
+        else Datagrams(**_nothing(RAW_TYPES | DATAGRAM_TYPES)),
+        reassembled={number: data for p in parts for number, data in p.reassembled.items()},
+        icmp=tuple(error for p in parts for error in p.icmp),
+        link_types=tuple(sorted(link_types)),
+        captured=captured,
+        first_at=min((first for first, _ in known), default=None),
+        last_at=max((last for _, last in known), default=None),
+        not_decoded=dict(sum((p.not_decoded for p in parts), decoder.finish())),
+        anomalies=tuple(a for p in parts for a in p.anomalies),
+    )
+
+
+def _span(packets: Raw) -> tuple[int, int] | None:
+    stamped: Int64 = packets.captured_at[packets.captured_at != NONE]
+    return (int(stamped.min()), int(stamped.max())) if len(stamped) else None
+
+
+def _nothing(types: dict[str, type[np.generic]]) -> dict[str, NDArray[Any]]:
+    return {name: np.empty(0, kind) for name, kind in types.items()}

@@ -1,0 +1,64 @@
+"""Name resolutions of a capture: DNS messages in datagrams and in TCP streams, paired."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from netdiag.analysis.pairing import Lookup
+from netdiag.protocols import dns
+from netdiag.protocols.dns_pairing import TimedMessage
+from netdiag.records.connection import Connection
+from netdiag.records.dns import NameResolution
+from netdiag.records.endpoint import Endpoint
+from netdiag.wire.address import endpoint_of
+from netdiag.wire.tables import Buffer, Datagrams
+
+
+def in_datagrams(datagrams: Datagrams, buffer: Buffer, reassembled: Mapping[int, bytes]) -> list[TimedMessage]:
+    """Messages over UDP, in the order of the capture; ``reassembled`` has those that came in IP fragments, by frame number."""
+    to_resolver = (datagrams.destination_port == dns.PORT) | (datagrams.source_port == dns.PORT)
+    return [
+        m
+        for row in np.flatnonzero(to_resolver).tolist()
+        if (m := _in_datagram(datagrams, buffer, row, reassembled)) is not None
+    ]
+
+
+def _in_datagram(
+    datagrams: Datagrams, buffer: Buffer, row: int, reassembled: Mapping[int, bytes]
+) -> TimedMessage | None:
+    start, number = int(datagrams.payload_offset[row]), int(datagrams.number[row])
+    data = reassembled.get(number) or bytes(buffer[start : start + int(datagrams.captured_payload_bytes[row])])
+    message = dns.decode_message(data)
+    if message is None:
+        return None
+    network = int(datagrams.network_offset[row])
+    return TimedMessage(
+        message=message,
+        source=Endpoint(endpoint_of(buffer, network, 0), int(datagrams.source_port[row])),
+        destination=Endpoint(endpoint_of(buffer, network, 1), int(datagrams.destination_port[row])),
+        at=int(datagrams.captured_at[row]),
+        packet=number,
+    )
+
+
+def in_stream(messages: Iterable[TimedMessage], connection: Connection) -> list[TimedMessage]:
+    """Messages over TCP with the endpoints of their connection."""
+    return [m.between(connection.client, connection.server) for m in messages]
+
+
+def resolutions(messages: Iterable[TimedMessage]) -> list[NameResolution]:
+    """Queries and answers paired."""
+    return dns.pair(sorted(messages, key=lambda m: m.packet or 0))
+
+
+def with_connections(found: list[NameResolution], lookups: Mapping[int, Lookup]) -> list[NameResolution]:
+    """Each resolution names the first connection that it led to."""
+    led_to: dict[int, int] = {}
+    for connection_id, lookup in sorted(lookups.items()):
+        for place in lookup.resolutions:
+            led_to.setdefault(place, connection_id)
+    return [dataclasses.replace(row, connection_id=led_to[i]) if i in led_to else row for i, row in enumerate(found)]

@@ -1,0 +1,97 @@
+"""All exchanges of one connection: those that could be read, those told from record lengths, and the one that never came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from netdiag.analysis.dialogue import Dialogue, Leg
+from netdiag.analysis.drafts import Draft
+from netdiag.analysis.exchanges import drafts_of, set_up_marks
+from netdiag.analysis.held_up import HeldUp
+from netdiag.analysis.keyless_drafts import keyless_draft
+from netdiag.analysis.marks import Marks, Milestone
+from netdiag.analysis.outcomes import ending_without_a_turn
+from netdiag.analysis.pairing import Lookup
+from netdiag.analysis.unopened import UnopenedTurns
+from netdiag.records.connection import Connection
+from netdiag.wire.tables import NONE
+
+M = Milestone
+
+
+def requests_of(
+    connection: Connection,
+    dialogue: Dialogue | None,
+    *,
+    unopened: Mapping[int, UnopenedTurns],
+    lookup: Lookup | None,
+    held_up: HeldUp | None,
+    capture_ends_at: int,
+) -> list[Draft]:
+    """Drafts of one connection in the order of their requests. ``unopened`` has the turns of key-less legs by the leg's place."""
+    opening = set_up_marks(connection, lookup)
+    drafts: list[Draft] = []
+    for place, leg in enumerate(dialogue.legs if dialogue is not None else ()):
+        if leg.keyless is not None and place in unopened:
+            drafts += _told_by_length(connection, opening, leg, unopened[place])
+        else:
+            drafts += drafts_of(
+                connection, {**opening, **leg.marks}, leg.turns, gaps=leg.gaps, server_name=_name(connection)
+            )
+    if not drafts:
+        drafts = _never_asked(connection, opening, dialogue, capture_ends_at)
+    for draft in drafts:
+        draft.held_up = held_up
+    return drafts
+
+
+def _name(connection: Connection) -> str | None:
+    return None if connection.tls is None else connection.tls.sni
+
+
+def _told_by_length(connection: Connection, opening: Marks, leg: Leg, told: UnopenedTurns) -> list[Draft]:
+    marks = {**opening, **leg.marks}
+    if told.finished is not None and (M.TLS_FINISHED not in marks or told.finished.at > marks[M.TLS_FINISHED].at):
+        marks[M.TLS_FINISHED] = told.finished
+    drafts: list[Draft] = []
+    quiet_since: int | None = None
+    for ordinal, row in enumerate(told.rows):
+        drafts.append(
+            keyless_draft(
+                connection,
+                marks,
+                told.turns,
+                row,
+                ordinal=ordinal,
+                last=ordinal == len(told.rows) - 1,
+                quiet_since=quiet_since,
+                server_name=_name(connection),
+            )
+        )
+        answered_at = int(told.turns.response_last_at[row])
+        quiet_since = quiet_since if answered_at == NONE else answered_at
+    return drafts
+
+
+def _never_asked(
+    connection: Connection, opening: Marks, dialogue: Dialogue | None, capture_ends_at: int
+) -> list[Draft]:
+    """A connection that failed before its first request is an exchange that stopped where it stopped."""
+    marks = dict(opening)
+    for leg in dialogue.legs if dialogue is not None else ():
+        marks.update(leg.marks)
+    if not marks:
+        return []
+    ending = ending_without_a_turn(connection, marks, capture_ends_at)
+    if ending is None:
+        return []
+    return [
+        Draft(
+            connection=connection,
+            marks=marks,
+            ended=ending.at,
+            outcome=ending.outcome,
+            outcome_detail=ending.detail,
+            server_name=_name(connection),
+        )
+    ]

@@ -1,0 +1,96 @@
+"""The front door: a source goes through the analysis and comes out as an ``Analysis``. Wiring only; nothing else in netdiag does it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from netdiag.analysis.pipeline import Analysed, analyse
+from netdiag.capture.source import CaptureFile, open_capture
+from netdiag.errors import KeyLogError
+from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
+from netdiag.records.analysis import Analysis
+from netdiag.records.source import EvidenceLevel, Secrets, Source
+from netdiag.stats.distribution import statistics
+from netdiag.wire.codes import link_type_name
+from netdiag.wire.tables import Window
+
+__all__ = ["analyze", "open_capture"]
+
+Progress = Callable[[int, int | None], None]
+"""Called with the octets of the file read so far and its size."""
+
+
+def analyze(
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    keylog: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Split every request of a capture file into its phases.
+
+    ``path`` is a file name, ``-`` for standard input, or an open binary file. ``keylog`` is a TLS key log (SSLKEYLOGFILE format); secrets
+    embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
+    when the key log cannot be opened; damaged traffic is in the result's ``anomalies``.
+    """
+    given = None if keylog is None else _read_keylog(keylog)
+    with open_capture(path) as capture:
+        secrets: list[KeyLog] = []
+
+        def keys() -> KeyLog | None:
+            secrets.append(_all_keys(given, capture.secrets))
+            return secrets[0] or None
+
+        found = analyse(_reported(capture, progress), keylog=keys)
+        return _conclude(capture, found, secrets[0] if secrets else KeyLog())
+
+
+def _read_keylog(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise KeyLogError(f"the key log cannot be read: {error.strerror}", path=os.fspath(path)) from error
+
+
+def _all_keys(given: bytes | None, embedded: list[bytes]) -> KeyLog:
+    texts = [] if given is None else [("key log", given)]
+    return merge_keylogs([*texts, *(("embedded secrets", text) for text in embedded)])
+
+
+def _reported(capture: CaptureFile, progress: Progress | None) -> Iterator[Window]:
+    for window in capture.windows():
+        yield window
+        if progress is not None:
+            progress(window.end_offset, capture.size_bytes)
+
+
+def _conclude(capture: CaptureFile, found: Analysed, keys: KeyLog) -> Analysis:
+    return Analysis(
+        source=_source(capture, found, keys),
+        connections=found.connections,
+        resolutions=found.resolutions,
+        exchanges=found.exchanges,
+        statistics=statistics(found.exchanges),
+        anomalies=(*capture.anomalies, *keys.anomalies, *found.anomalies),
+    )
+
+
+def _source(capture: CaptureFile, found: Analysed, keys: KeyLog) -> Source:
+    gathered = found.gathered
+    return Source(
+        kind="file",
+        path=capture.path,
+        format=capture.format,
+        packets=capture.packets,
+        link_types=tuple(link_type_name(value) for value in gathered.link_types),
+        first_at=gathered.first_at,
+        last_at=gathered.last_at,
+        timestamp_resolution_ns=capture.timestamp_resolution_ns,
+        dropped_packets=capture.dropped_packets,
+        cut_at_byte=capture.cut_at_byte,
+        evidence_level=EvidenceLevel.L3 if found.opened else EvidenceLevel.L2,
+        secrets=Secrets(entries=keys.entries, used=found.opened),
+        not_decoded=gathered.not_decoded,
+    )
