@@ -28,10 +28,11 @@ from netdiag.probe.failures import (
     connect_failure,
     reason_of,
 )
+from netdiag.probe.interim import tap_for
 from netdiag.probe.limits import Deadline, deadline
 from netdiag.probe.recorded_socket import RecordedSocket
 from netdiag.probe.resolver import Resolver
-from netdiag.probe.tls import ALPN, Layer, TlsLayer
+from netdiag.probe.tls import ALPN, Layer, TlsLayer, suite_name
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.recording import Span
 
@@ -174,6 +175,7 @@ class RecordingStream(httpcore.NetworkStream):
         self._socket = sock
         self._host, self._port = host, port
         self._tls = tls
+        self._tap = tap_for(log.alpn, backend.protocol)
 
     @property
     def log(self) -> ConnectionLog:
@@ -182,13 +184,22 @@ class RecordingStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Some octets, which may be more than asked for: httpcore does not mind, and nothing waits in a buffer of ours."""
-        return self._top().read(_limit(timeout))
+        try:
+            data = self._top().read(_limit(timeout))
+        except Exception as error:
+            self._broke(error)
+            raise
+        for stream_id, status in self._tap.feed(data):
+            self._log.interim(stream_id, status, self._backend.recorder.clock.now())
+        return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all of it."""
-        if not buffer:
-            return
-        at = self._top().write(buffer, _limit(timeout))
+        """Send all of it. An empty write still tells whose request it is: on HTTP/2 another thread may have sent its frames."""
+        try:
+            at = self._top().write(buffer, _limit(timeout)) if buffer else self._backend.recorder.clock.now()
+        except Exception as error:
+            self._broke(error)
+            raise
         request = tracker.current.get()
         if request is not None:
             request.wrote(self._log, at)
@@ -230,6 +241,13 @@ class RecordingStream(httpcore.NetworkStream):
             return self._is_readable()
         return self._log if info == "connection_log" else None
 
+    def _broke(self, error: Exception) -> None:
+        """Note it now: httpcore's own tidying up takes time that is not the request's."""
+        self._log.error = reason_of(error)
+        request = tracker.current.get()
+        if request is not None:
+            request.ended_at = request.ended_at or self._backend.recorder.clock.now()
+
     def _top(self) -> Layer:
         return self._socket if self._tls is None else self._tls
 
@@ -258,7 +276,7 @@ class RecordingStream(httpcore.NetworkStream):
         log.sni = None if _is_address(name) else name
         log.tls_version = session.version()
         cipher = session.cipher()
-        log.cipher_suite = None if cipher is None else cipher[0]
+        log.cipher_suite = None if cipher is None else suite_name(session.context, cipher[0])
         log.alpn = session.selected_alpn_protocol()
         log.resumed = session.session_reused
         if self._backend.protocol == "h2" and layer.protocol == "h2" and log.alpn != "h2":

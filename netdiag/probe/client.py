@@ -106,7 +106,7 @@ class ArmClient:
             whole = self._read(response, track)
         except Exception as error:
             failure = error
-            track.ended_at = self._recorder.clock.now()
+            track.ended_at = track.ended_at or self._recorder.clock.now()
         finally:
             if response is not None:
                 with contextlib.suppress(Exception):  # a connection that breaks now has nothing more to tell
@@ -185,6 +185,7 @@ class ArmClient:
             ended_at=track.ended_at or track.last_read_at or self._recorder.clock.now(),
             protocol=None if response is None else _protocol(response),
             status=None if response is None else response.status_code,
+            interim=tuple(track.interim),
             request_bytes=len(self._config.body or b"") if track.last_write_at is not None else None,
             response_bytes=None if response is None else sum(size for _, size in track.body_reads),
             outcome=outcome,

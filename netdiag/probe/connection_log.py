@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.recorded_socket import RecordedSocket
@@ -37,6 +38,13 @@ class ConnectionLog:
     error: str | None = None
     requests: int = 0
     """Requests that have begun to write on it."""
+    listeners: dict[int | None, Callable[[int, int], None]] = field(default_factory=dict)
+    """Stream id (None: HTTP/1.1) to who wants to know of an interim response's (status, instant)."""
+
+    def interim(self, stream_id: int | None, status: int, at: int) -> None:
+        """An interim response has arrived."""
+        if (listener := self.listeners.get(stream_id)) is not None:
+            listener(status, at)
 
     def record(self) -> ClientConnection:
         """Frozen, with every operation so far."""

@@ -17,6 +17,7 @@ from typing import Protocol
 from netdiag.errors import UsageError
 from netdiag.probe.failures import ConnectionBroken, ProtocolNotOffered, TlsFailed
 from netdiag.probe.limits import Deadline
+from netdiag.protocols.tls.suites import suite_of
 
 ALPN = {"h1": "http/1.1", "h2": "h2"}
 _VERSIONS = {"tls1.2": ssl.TLSVersion.TLSv1_2, "tls1.3": ssl.TLSVersion.TLSv1_3}
@@ -246,6 +247,12 @@ class TlsLayer:
         """So that the server's log, and the capture, show why we gave up."""
         with contextlib.suppress(Exception):
             self._flush(limit)
+
+
+def suite_name(context: ssl.SSLContext, openssl_name: str) -> str:
+    """The IANA name of a cipher suite that OpenSSL has named its own way (``ECDHE-RSA-AES128-GCM-SHA256``)."""
+    numbers = {str(cipher["name"]): int(cipher["id"]) & 0xFFFF for cipher in context.get_ciphers()}
+    return suite_of(numbers[openssl_name]).name if openssl_name in numbers else openssl_name
 
 
 def _handshake_failure(error: ssl.SSLError) -> TlsFailed:

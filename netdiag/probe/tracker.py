@@ -13,6 +13,7 @@ from typing import Any
 
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.connection_log import ConnectionLog
+from netdiag.records.exchange import InterimResponse
 from netdiag.records.recording import Span
 
 current: ContextVar[RequestTracker | None] = ContextVar("netdiag_request", default=None)
@@ -39,6 +40,7 @@ class RequestTracker:
     request_bytes: int = 0
     """Octets of the body as sent."""
     body_reads: list[tuple[int, int]] = field(default_factory=list)
+    interim: list[InterimResponse] = field(default_factory=list)
     _sending: bool = False
     _tunnel_started_at: int | None = None
 
@@ -70,6 +72,11 @@ class RequestTracker:
             self.reused = log.requests > 0
             self.connection = log
             log.requests += 1
+            log.listeners[self.stream_id] = self._interim
+
+    def _interim(self, status: int, at: int) -> None:
+        if self.headers_at is None:
+            self.interim.append(InterimResponse(status=status, at=at))
 
     def _trace_tunnel(self, event: str, at: int) -> None:
         """CONNECT sent to its answer: the proxy's phase, not the request's (httpcore traces it under the request's name)."""
