@@ -18,7 +18,7 @@ import numpy as np
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64
 
-LANE_BYTES = 65536
+LANE_BYTES = 131072
 """About how much of the file one lane covers."""
 MAX_LANES = 1024
 FEW_LANES = 6

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from netdiag.capture import chain
 from netdiag.capture.facts import MAX_PACKET_BYTES, FileFacts
-from netdiag.capture.plausible import PcapHeads
+from netdiag.capture.plausible import NEAR_SECONDS, PcapHeads
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import Int64, Interface, RawPackets, Window
+from netdiag.wire.tables import Bool, Int64, Interface, RawPackets, Window
 
 MICRO, NANO = 1_000_000, 1_000_000_000
 FIRST_SPAN_BYTES = 1 << 20
@@ -74,6 +74,8 @@ class PcapReader:
         self._octets = octets
         self._facts = facts
         self._magic = MAGICS[octets.text(0, 4)]
+        self._last: tuple[int, int] | tuple[None, None] = (None, None)
+        """Offset and seconds of the last record that was read."""
         self.format = self._magic.name
 
     def windows(self, window_bytes: int) -> Iterator[Window]:
@@ -133,15 +135,14 @@ class PcapReader:
         position, span = self._magic.file_header, window_bytes
         while position < size:
             found = chain.walk(self._octets, layout, position, min(size, position + span), heads.synchronise)
-            rows = self._octets.rows(found.offsets, dtype)
-            found, rows = _without_zero_run(found, rows, layout)
-            yield from self._windows(found, rows, layout)
+            found, rows = _before_damage(found, self._octets.rows(found.offsets, dtype))
             position, span = found.end, min(window_bytes, span * 2)
             if found.stop is not chain.Stop.LIMIT:
-                after = self._after_damage(found, rows, layout, heads)
-                if after is None:
-                    return
-                position, span = after, min(window_bytes, FIRST_SPAN_BYTES)
+                position = self._after_damage(found, rows, layout, heads)
+                span = min(window_bytes, FIRST_SPAN_BYTES)
+            yield from self._windows(found, rows, layout)
+            if len(rows):
+                self._last = int(found.offsets[-1]), int(rows["seconds"][-1])
 
     def _windows(self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout) -> Iterator[Window]:
         for first in range(0, len(rows), MAX_WINDOW_PACKETS):
@@ -167,18 +168,19 @@ class PcapReader:
             interface=np.zeros(count, np.int32),
         )
 
-    def _after_damage(
-        self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout, heads: PcapHeads
-    ) -> int | None:
-        """Where to read on after the walk stopped before the end of the file; None when there is nothing more."""
-        last_seconds = int(rows["seconds"][-1]) if len(rows) else None
+    def _after_damage(self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout, heads: PcapHeads) -> int:
+        """Where to read on after the walk stopped before the end of the file: its end when there is nothing more."""
+        last, last_seconds = (int(found.offsets[-1]), int(rows["seconds"][-1])) if len(rows) else self._last
         if found.stop is not chain.Stop.DAMAGED and heads.is_cut(found.end, last_seconds):
-            self._facts.cut(f"the file is cut inside packet {self._facts.packets + 1}", found.end)
-            return None
+            self._facts.cut(f"the file is cut inside packet {self._facts.packets + len(rows) + 1}", found.end)
+            return self._octets.size
         # The damage may be in the length of the record before: what follows it may begin inside its octets.
-        search_from = int(found.offsets[-1]) + layout.header_bytes if len(found.offsets) else found.end + 1
-        after = heads.resynchronise(search_from, last_seconds)
+        after = heads.resynchronise(found.end + 1 if last is None else last + layout.header_bytes, last_seconds)
         self._facts.cut(_describe(found, after), found.end)
+        if after is None:
+            return self._octets.size
+        if len(rows) and last is not None:
+            rows["captured"][-1] = min(int(rows["captured"][-1]), after - last - layout.header_bytes)
         return after
 
 
@@ -187,19 +189,33 @@ def _describe(found: chain.Walk, after: int | None) -> str:
     return f"damaged packet header ({found.stop.value}); {lost}"
 
 
-def _without_zero_run(
-    found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout
-) -> tuple[chain.Walk, NDArray[np.void]]:
-    """A run of empty records at time zero is not packets but octets that were never written (a crash, a sparse file)."""
-    empty = (rows["captured"] == 0) & (rows["original"] == 0) & (rows["seconds"] == 0) & (rows["fraction"] == 0)
-    if not empty.any():
+def _before_damage(found: chain.Walk, rows: NDArray[np.void]) -> tuple[chain.Walk, NDArray[np.void]]:
+    """Only what comes before records that cannot be packets although their lengths are possible."""
+    damaged = _never_written(rows) | _nonsense(rows)
+    if not damaged.any():
         return found, rows
+    first = int(np.argmax(damaged))
+    stopped = chain.Walk(found.offsets[:first], int(found.offsets[first]), chain.Stop.DAMAGED)
+    return stopped, rows[:first]
+
+
+def _never_written(rows: NDArray[np.void]) -> Bool:
+    """A run of empty records at time zero: octets that were never written (a crash, a sparse file)."""
+    empty: Bool = (rows["captured"] == 0) & (rows["original"] == 0)
+    if not empty.any():
+        return empty
+    empty &= (rows["seconds"] == 0) & (rows["fraction"] == 0)
     run = empty.copy()
     for ahead in (1, 2, 3):
         run[:-ahead] &= empty[ahead:]
         run[-ahead:] = False
-    if not run.any():
-        return found, rows
-    first = int(np.argmax(run))
-    stopped = chain.Walk(found.offsets[:first], int(found.offsets[first]), chain.Stop.DAMAGED)
-    return stopped, rows[:first]
+    return run
+
+
+def _nonsense(rows: NDArray[np.void]) -> Bool:
+    """More captured than was sent, at a time far from the record before: the end of a damaged packet, read as a header."""
+    longer: Bool = rows["captured"] > rows["original"]
+    if longer.any():
+        seconds = rows["seconds"].astype(np.int64)
+        longer &= np.abs(np.diff(seconds, prepend=seconds[:1])) > NEAR_SECONDS
+    return longer

@@ -6,20 +6,19 @@ interface and time; they are counted as not decoded).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.capture import chain, pcapng_blocks
-from netdiag.capture.facts import MAX_PACKET_BYTES, Comment, FileFacts
+from netdiag.capture.facts import Comment, FileFacts
 from netdiag.capture.pcapng_blocks import BlockType
-from netdiag.capture.pcapng_times import nanoseconds
+from netdiag.capture.pcapng_packets import Blocks, PacketBlocks, block_dtype
 from netdiag.capture.plausible_blocks import BlockHeads
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import NONE, Bool, Int64, RawPackets, Window
+from netdiag.wire.tables import Bool, Int64, Window
 
 MAX_BLOCK_BYTES = 16 << 20
 FIRST_SPAN_BYTES = 1 << 20
@@ -38,18 +37,6 @@ def is_pcapng(octets: Octets) -> bool:
     return len(magic) < 4 or magic in (MAGIC_LITTLE, MAGIC_BIG)
 
 
-def block_dtype(order: str) -> np.dtype[np.void]:
-    """Enhanced (and, with other words, old) packet block up to the octets."""
-    return np.dtype(
-        {
-            "names": ["type", "length", "interface", "high", "low", "captured", "original"],
-            "formats": [order + "u4"] * 7,
-            "offsets": [0, 4, 8, 12, 16, 20, 24],
-            "itemsize": 28,
-        }
-    )
-
-
 @dataclass(slots=True)
 class Section:
     """What holds from one section header to the next."""
@@ -57,17 +44,6 @@ class Section:
     order: str
     first_interface: int
     """Its interface 0 among all of the file."""
-
-
-@dataclass(slots=True)
-class Blocks:
-    """The blocks of one stretch of one byte order."""
-
-    offsets: Int64
-    rows: NDArray[np.void]
-    order: str
-    base: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """The section's first interface, for each block."""
 
 
 class PcapngReader:
@@ -79,6 +55,7 @@ class PcapngReader:
         self._octets = octets
         self._facts = facts
         self._section = Section(order="<", first_interface=0)
+        self._packets = PacketBlocks(octets, facts)
 
     def windows(self, window_bytes: int) -> Iterator[Window]:
         """All packets, in file order."""
@@ -155,14 +132,10 @@ class PcapngReader:
 
     def _windows(self, blocks: Blocks, end: int) -> Iterator[Window]:
         self._read_other_blocks(blocks)
-        types = blocks.rows["type"]
-        frames = np.isin(types, PACKETS + ODD_FRAMES) | (
-            (types >= BlockType.SYSDIG_MACHINE) & (types <= BlockType.SYSDIG_LAST)
-        )
-        where = np.flatnonzero(frames)
+        where = np.flatnonzero(_are_frames(blocks.rows["type"]))
         for first in range(0, len(where), MAX_WINDOW_PACKETS):
             chosen = where[first : first + MAX_WINDOW_PACKETS]
-            packets = self._packets(blocks, chosen)
+            packets = self._packets.read(blocks, chosen)
             whole = first + MAX_WINDOW_PACKETS >= len(where)
             yield Window(
                 buffer=self._octets.buffer,
@@ -209,131 +182,17 @@ class PcapngReader:
     def _comments(self, body: bytes, start: int, order: str, packet: int | None = None) -> None:
         self._facts.comments += [Comment(text, packet) for text in pcapng_blocks.comments(body, start, order)]
 
-    # --- packets ---
 
-    def _packets(self, blocks: Blocks, chosen: Int64) -> RawPackets:
-        rows, offsets, base = blocks.rows[chosen], blocks.offsets[chosen], blocks.base[chosen]
-        facts = self._facts
-        number = np.arange(facts.packets + 1, facts.packets + 1 + len(chosen), dtype=np.int64)
-        facts.packets += len(chosen)
-        kinds = rows["type"]
-        interface = rows["interface"].astype(np.int64)
-        data = offsets + 28
-        captured, original = rows["captured"].astype(np.int64), rows["original"].astype(np.int64)
-        room = rows["length"].astype(np.int64) - 32
-        ticks = (rows["high"].astype(np.uint64) << np.uint64(32)) | rows["low"]
-        timed = kinds == BlockType.ENHANCED_PACKET
-        if not timed.all():
-            self._old_packets(blocks.order, kinds == BlockType.OLD_PACKET, offsets, interface, number)
-            timed |= kinds == BlockType.OLD_PACKET
-            simple = kinds == BlockType.SIMPLE_PACKET
-            self._simple_packets(simple, rows, offsets, base, interface, data, captured, original, room)
-            odd = ~(timed | simple)
-            captured[odd] = original[odd] = room[odd] = 0
-        interface = self._known_interfaces(interface, base, timed | (kinds == BlockType.SIMPLE_PACKET), number)
-        self._check_lengths(captured, room, number, offsets)
-        self._packet_options(
-            blocks.order, number, data + (captured + 3 & -4), offsets + rows["length"].astype(np.int64) - 4, timed
-        )
-        return RawPackets(
-            number=number,
-            captured_at=nanoseconds(ticks, interface, timed, facts),
-            data_offset=data,
-            captured_bytes=captured,
-            original_bytes=original,
-            interface=interface.astype(np.int32),
-        )
-
-    def _old_packets(self, order: str, old: Bool, offsets: Int64, interface: Int64, number: Int64) -> None:
-        """The obsolete Packet Block: 16 bits of interface and 16 bits of drops (65535: unknown) where later there are 32 of interface."""
-        if not old.any():
-            return
-        half = np.dtype(order + "u2")
-        interface[old] = self._octets.column(offsets[old] + 8, half)
-        drops = self._octets.column(offsets[old] + 10, half)
-        known = drops[drops != 0xFFFF]
-        if known.size:
-            self._facts.drops_between_packets = (self._facts.drops_between_packets or 0) + int(known.sum())
-
-    def _simple_packets(
-        self,
-        simple: Bool,
-        rows: NDArray[np.void],
-        offsets: Int64,
-        base: Int64,
-        interface: Int64,
-        data: Int64,
-        captured: Int64,
-        original: Int64,
-        room: Int64,
-    ) -> None:
-        """Simple Packet Blocks belong to the section's first interface, whose snap length says how much of them was captured."""
-        if not simple.any():
-            return
-        interface[simple] = 0
-        data[simple] = offsets[simple] + 12
-        length = rows["interface"][simple].astype(np.int64)  # the word at that place is the original length
-        snaps = np.array(
-            [i.snap_bytes or MAX_PACKET_BYTES for i in self._facts.interfaces] or [MAX_PACKET_BYTES], np.int64
-        )
-        snap = snaps[np.minimum(base[simple], len(snaps) - 1)]
-        room[simple] += 16
-        original[simple] = length
-        captured[simple] = np.minimum(np.minimum(length, snap), room[simple])
-
-    def _known_interfaces(self, interface: Int64, base: Int64, packets: Bool, number: Int64) -> Int64:
-        """Numbers over all sections; NONE where the file describes no such interface."""
-        whole = interface + base
-        unknown = (whole >= len(self._facts.interfaces)) & packets
-        if unknown.any():
-            first = int(np.argmax(unknown))
-            self._facts.anomaly(
-                f"{int(unknown.sum())} packets name an interface that the file does not describe (the first: {int(interface[first])})",
-                packet=int(number[first]),
-            )
-        return np.where(packets & ~unknown, whole, NONE)
-
-    def _check_lengths(self, captured: Int64, room: Int64, number: Int64, offsets: Int64) -> None:
-        """A packet cannot be longer than its block."""
-        long = captured > room
-        if long.any():
-            first = int(np.argmax(long))
-            self._facts.anomaly(
-                f"{int(long.sum())} packets are longer than their blocks (the first: {int(captured[first])} bytes)",
-                offset=int(offsets[first]),
-                packet=int(number[first]),
-            )
-            captured[long] = np.maximum(room[long], 0)
-
-    def _packet_options(self, order: str, number: Int64, here: Int64, end: Int64, timed: Bool) -> None:
-        """Comments and drop counts of packet blocks: all option lists advance together."""
-        going = np.flatnonzero(timed & (here + 4 <= end))
-        half = np.dtype(order + "u2")
-        here = here.copy()
-        while going.size:
-            code = self._octets.column(here[going], half)
-            length = self._octets.column(here[going] + 2, half)
-            after = here[going] + 4 + (length + 3 & -4)
-            good = (code != 0) & (here[going] + 4 + length <= end[going])
-            for row, size in zip(going[good & (code == 1)].tolist(), length[good & (code == 1)].tolist(), strict=True):
-                text = pcapng_blocks.text(self._octets.text(int(here[row]) + 4, int(here[row]) + 4 + size))
-                self._facts.comments.append(Comment(text, int(number[row])))
-            self._drop_counts(order, here[going[good & (code == 4) & (length == 8)]] + 4)
-            here[going] = after
-            going = going[good & (after + 4 <= end[going])]
-
-    def _drop_counts(self, order: str, places: Int64) -> None:
-        if places.size:
-            counts = self._octets.rows(places, np.dtype(order + "u8"))
-            self._facts.drops_between_packets = (self._facts.drops_between_packets or 0) + int(counts.sum())
+def _are_frames(types: NDArray[np.uint32]) -> Bool:
+    """Blocks that Wireshark shows as frames."""
+    frames: Bool = types == BlockType.ENHANCED_PACKET
+    if not frames.all():
+        frames = np.isin(types, PACKETS + ODD_FRAMES)
+        frames |= (types >= BlockType.SYSDIG_MACHINE) & (types <= BlockType.SYSDIG_LAST)
+    return frames
 
 
 def _layout(order: str) -> chain.Layout:
     return chain.Layout(
         header_bytes=12, length_at=4, overhead=0, shortest=12, longest=MAX_BLOCK_BYTES, order=order, align=4
     )
-
-
-def section_order(start: bytes) -> str:
-    """Byte order of the section that begins with these octets."""
-    return ">" if struct.unpack_from(">I", start, 8)[0] == 0x1A2B3C4D else "<"

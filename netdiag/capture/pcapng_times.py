@@ -15,9 +15,12 @@ def nanoseconds(ticks: UInt64, interface: Int64, timed: Bool, facts: FileFacts) 
     """Instants of packets; NONE where there is no time stamp, no interface, or a time beyond the year 2262."""
     out = np.full(len(ticks), NONE, np.int64)
     usable = timed & (interface != NONE)
-    for number in np.unique(interface[usable]).tolist():
-        rows = usable & (interface == number)
-        out[rows] = interface_nanoseconds(ticks[rows], facts.interfaces[number])
+    if usable.all() and (interface == interface[:1]).all() and len(ticks):
+        out = interface_nanoseconds(ticks, facts.interfaces[int(interface[0])])
+    else:
+        for number in np.unique(interface[usable]).tolist():
+            rows = usable & (interface == number)
+            out[rows] = interface_nanoseconds(ticks[rows], facts.interfaces[number])
     if (out[usable] == NONE).any():
         facts.anomaly(f"{int((out[usable] == NONE).sum())} time stamps are beyond the year 2262")
     return out
@@ -26,6 +29,8 @@ def nanoseconds(ticks: UInt64, interface: Int64, timed: Bool, facts: FileFacts) 
 def interface_nanoseconds(ticks: UInt64, interface: Interface) -> Int64:
     """``if_tsresol`` and ``if_tsoffset`` applied; rounded down to whole nanoseconds; NONE where the result does not fit."""
     rate = interface.ticks_per_second
+    if NANO % rate == 0 and not interface.offset_s and (not len(ticks) or int(ticks.max()) <= LATEST // (NANO // rate)):
+        return ticks.astype(np.int64) * (NANO // rate)
     # Exact Python integers for what numpy cannot: resolutions finer than 2^-63 or 10^-18.
     if rate > 1 << 63:
         exact = [int(t) * NANO // rate for t in ticks.tolist()]

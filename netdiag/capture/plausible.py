@@ -9,7 +9,7 @@ import numpy as np
 from netdiag.capture.chain import Layout
 from netdiag.capture.facts import MAX_PACKET_BYTES
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import Int64
+from netdiag.wire.tables import Bool, Int64
 
 CHAIN = 4
 """Heads that must agree before a place is believed to be one."""
@@ -75,8 +75,8 @@ class PcapHeads:
         """The first place from ``start`` on where a chain of plausible records begins; None to the end of the file."""
         for here in range(start, self._octets.size - 16, SEARCH_BYTES):
             places = np.arange(here, min(self._octets.size - 16, here + SEARCH_BYTES), dtype=np.int64)
-            places = places[self._plausible(places, last_seconds)]
-            places = places[self._heads_chain(places)]
+            places = places[self._plausible(places)]
+            places = places[self._heads_chain(places, last_seconds)]
             if len(places):
                 return int(places[0])
         return None
@@ -84,9 +84,8 @@ class PcapHeads:
     def _find(self, start: int, end: int) -> int | None:
         text = self._octets.text(start, end + 4)
         best: int | None = None
-        for high in (self._near or 0) >> 16, ((self._near or 0) >> 16) + 1:
-            pattern = struct.pack(self._layout.order + "H", high & 0xFFFF)
-            shift = 2 if self._layout.order == "<" else 0
+        shift = 2 if self._layout.order == "<" else 0
+        for pattern in self._patterns():
             at = text.find(pattern, shift)
             while at >= 0 and (best is None or start + at - shift < best):
                 if self._is_chain(start + at - shift):
@@ -94,6 +93,12 @@ class PcapHeads:
                     break
                 at = text.find(pattern, at + 1)
         return best if best is None or best < end else None
+
+    def _patterns(self) -> list[bytes]:
+        """The two high octets of the seconds, and their successors when these come within some hours."""
+        high, low = divmod(self._near or 0, 65536)
+        highs = (high, high + 1) if low > 0xA000 else (high,)
+        return [struct.pack(self._layout.order + "H", h & 0xFFFF) for h in highs]
 
     def _is_chain(self, offset: int) -> bool:
         near, here, size = self._near or 0, offset, self._octets.size
@@ -117,33 +122,32 @@ class PcapHeads:
     def _seconds_at(self, offset: int) -> int:
         return self._fields(offset)[0] if offset + 16 <= self._octets.size else 0
 
-    def _plausible(self, places: Int64, last_seconds: int | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _plausible(self, places: Int64) -> Bool:
         captured = self._octets.column(places + self._captured_at, self._u4)
         original = self._octets.column(places + self._original_at, self._u4)
-        good = (
-            (captured > 0)
-            & (captured <= original)
-            & (captured <= MAX_PACKET_BYTES)
-            & (original <= 2 * MAX_PACKET_BYTES)
-        )
-        good &= places + (self._layout.header_bytes + captured) <= self._octets.size + MAX_PACKET_BYTES
+        good: Bool = (captured > 0) & (captured <= original) & (captured <= MAX_PACKET_BYTES)
+        good &= original <= 2 * MAX_PACKET_BYTES
         good &= self._octets.column(places + 4, self._u4) < self._ticks
-        if last_seconds is not None:
-            good &= np.abs(self._octets.column(places, self._u4) - last_seconds) <= NEAR_SECONDS
         return good
 
-    def _heads_chain(self, places: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether records follow from each place on: four plausible ones with like times, or fewer that end exactly with the file."""
+    def _heads_chain(self, places: Int64, last_seconds: int | None) -> Bool:
+        """Whether records with like times follow from each (plausible) place on: four, or fewer that end with the file.
+
+        The file may end inside a record when at least its head is a second one that is plausible.
+        """
+        size, header_bytes = self._octets.size, self._layout.header_bytes
+        reference = self._octets.column(places, self._u4)
         good = np.ones(len(places), np.bool_)
+        if last_seconds is not None:
+            good &= np.abs(reference - last_seconds) <= NEAR_SECONDS
         ended = np.zeros(len(places), np.bool_)
-        first = self._octets.column(places, self._u4)
-        here = places.copy()
-        for step in range(CHAIN):
-            ended |= here == self._octets.size
-            inside = here + 16 <= self._octets.size
+        here = places
+        for count in range(CHAIN):
             seconds = self._octets.column(here, self._u4)
-            fine = inside & self._plausible(here, None) & (np.abs(seconds - first) <= NEAR_SECONDS)
-            good &= fine | ended | (step == 0)
-            captured = self._octets.column(here + self._captured_at, self._u4)
-            here = np.where(good & ~ended, here + self._layout.header_bytes + captured, here)
+            fine = (here + header_bytes <= size) & self._plausible(here) & (np.abs(seconds - reference) <= NEAR_SECONDS)
+            good &= ended | fine
+            after = here + header_bytes + self._octets.column(here + self._captured_at, self._u4)
+            good &= ended | (after <= size) | (count > 0)
+            ended |= after + header_bytes > size
+            here = np.where(ended, here, after)
         return good

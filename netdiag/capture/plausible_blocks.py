@@ -9,10 +9,10 @@ import numpy as np
 from netdiag.capture.pcapng_blocks import BlockType
 from netdiag.wire.octets import Octets
 
-CHAIN = 4
+CHAIN = 3
 """Blocks that must follow each other before a place is believed in for a lane."""
 SEARCH_BYTES = 1 << 18
-KNOWN_TYPES = np.array([int(t) for t in BlockType], np.int64)
+KNOWN_TYPES = frozenset(int(t) for t in BlockType)
 
 
 class BlockHeads:
@@ -58,7 +58,7 @@ class BlockHeads:
             good = (length >= 12) & (length <= self._longest) & (length & 3 == 0) & (places + length <= size)
             places, length = places[good], length[good]
             good = self._octets.column(places + length - 4, self._u4) == length
-            good &= np.isin(self._octets.column(places, self._u4), KNOWN_TYPES)
+            good &= np.isin(self._octets.column(places, self._u4), list(KNOWN_TYPES))
             for place, size_of in zip(places[good].tolist(), length[good].tolist(), strict=True):
                 if place + size_of == size or self._is_block(place + size_of) or self.is_cut(place + size_of):
                     return int(place)
