@@ -10,7 +10,7 @@ import base64
 import datetime
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -154,23 +154,25 @@ class Said:
 class Pair:
     """Client and server of one connection."""
 
-    def __init__(self, settings: Settings | None = None, *, resume: Any = None, server_context: Any = None) -> None:
-        self.settings = settings or Settings()
-        self.keylog: list[bytes] = []
-        self.server_context = server_context or self._server_context()
-        self.server_context.set_keylog_callback(lambda _, line: self.keylog.append(line))
-        self.client_context = self._client_context()
+    def __init__(self, settings: Settings | None = None, *, resumes: Pair | None = None) -> None:
+        """``resumes``: an earlier pair whose session this one takes up (it must still be open, or have been closed in order)."""
+        self.settings = settings or (resumes.settings if resumes else Settings())
+        self._log: list[bytes] = resumes._log if resumes else []
+        self._logged = len(self._log)
+        self.server_context = resumes.server_context if resumes else self._server_context()
+        self.client_context = resumes.client_context if resumes else self._client_context()
         self.client = SSL.Connection(self.client_context, None)
         self.server = SSL.Connection(self.server_context, None)
         if self.settings.sni:
             self.client.set_tlsext_host_name(self.settings.sni.encode())
-        if resume is not None:
-            self.client.set_session(resume)
+        if resumes is not None:
+            self.client.set_session(resumes.session)
         self.client.set_connect_state()
         self.server.set_accept_state()
         self.now = BEGIN
         self.from_client, self.from_server = Sender(1), Sender(2)
         self.said = Said()
+        self.session: Any = None
 
     def _context(self, options: int) -> Any:
         settings = self.settings
@@ -211,6 +213,8 @@ class Pair:
             context.use_privatekey(own.key)
         if settings.alpn:
             context.set_alpn_protos(list(settings.alpn))
+        log = self._log
+        context.set_keylog_callback(lambda _, line: log.append(line))
         return context
 
     # -- conversation ----------------------------------------------------------------------------------------------------------------
@@ -276,6 +280,7 @@ class Pair:
 
     def close(self) -> None:
         """close_notify by the client, then by the server."""
+        self.session = self.client.get_session()
         for peer in (self.client, self.server):
             peer.shutdown()
             self.carry()
@@ -293,8 +298,8 @@ class Pair:
 
     @property
     def keylog_text(self) -> bytes:
-        """What the server logged."""
-        return b"\n".join(self.keylog) + b"\n"
+        """What the client logged."""
+        return b"\n".join(self._log[self._logged :]) + b"\n"
 
 
 def ec_curve(name: str) -> Any:
@@ -311,7 +316,6 @@ class Conversation:
     keylog: bytes
     said: Said
     negotiated: str = ""
-    session: Any = field(default=None, repr=False)
 
 
 REQUEST, RESPONSE = b"GET / HTTP/1.1\r\nHost: lab.example\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -324,8 +328,5 @@ def converse(settings: Settings | None = None, *, pair: Pair | None = None, bulk
     pair.send("server", RESPONSE)
     pair.send("server", bytes(range(256)) * (bulk_bytes // 256))
     negotiated = pair.client.get_cipher_name() or ""
-    session = pair.client.get_session()
     pair.close()
-    return Conversation(
-        pair.from_client.records, pair.from_server.records, pair.keylog_text, pair.said, negotiated, session
-    )
+    return Conversation(pair.from_client.records, pair.from_server.records, pair.keylog_text, pair.said, negotiated)

@@ -39,13 +39,15 @@ _IN_TRANSCRIPT = frozenset(
 class Negotiation:
     """One handshake of TLS 1.2 and before (a renegotiation is another one), or the only one of TLS 1.3."""
 
-    __slots__ = ("_client_messages", "_server_messages", "client", "encrypted_premaster", "epochs", "server")
+    __slots__ = ("_client_messages", "_server_messages", "client", "encrypted_premaster", "epochs", "server", "server_done")
 
     def __init__(self) -> None:
         self.client: hs.ClientHello | None = None
         self.server: hs.ServerHello | None = None
         self.encrypted_premaster: bytes | None = None
         """Body of the ClientKeyExchange."""
+        self.server_done = False
+        """Whether the server has said all that it says before the ClientKeyExchange (or went straight to ChangeCipherSpec)."""
         self.epochs: tuple[Epoch, Epoch] | None = None
         """Client's and server's epoch after it, once made."""
         self._client_messages: list[bytes] = []

@@ -127,6 +127,8 @@ class Session:
             return
         if side is self.server and self.abbreviated is None and self.answer is not None and side.changes == 0:
             self.abbreviated = True
+        if side is self.server:
+            self._negotiation(side.changes).server_done = True
         epochs = self._connection_epochs(side)
         if epochs is None:
             side.close_eyes(changed=True)
@@ -210,8 +212,7 @@ class Session:
             self._until(
                 self.client, lambda: negotiation.encrypted_premaster is not None or self.client.changes > changes
             )
-        if number == 0:
-            self._until(self.server, lambda: self.abbreviated is not None)
+        self._until(self.server, lambda: negotiation.server_done)
         master = keys.master_of(keylog, negotiation, resumed=number == 0 and bool(self.abbreviated))
         if master is not None:
             keylog.remember(negotiation.server.session_id, master)
@@ -307,6 +308,7 @@ class Session:
 
     def _server_hello_done(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
         self.abbreviated = False
+        self._negotiation(side.changes).server_done = True
         if self.flight_end_index is None:
             self.flight_end_index = side.index - 1
 
