@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import CaptureFile, open_capture
@@ -17,7 +20,11 @@ from netdiag.stats.distribution import statistics
 from netdiag.wire.codes import link_type_name
 from netdiag.wire.tables import Window
 
-__all__ = ["analyze", "open_capture"]
+if TYPE_CHECKING:
+    from netdiag.probe.measure import Measurement
+    from netdiag.probe.plan import ProbeConfig
+
+__all__ = ["analyze", "aprobe", "open_capture", "probe"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the octets of the file read so far and its size."""
@@ -35,7 +42,83 @@ def analyze(
     embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
     when the key log cannot be opened; damaged traffic is in the result's ``anomalies``.
     """
-    given = None if keylog is None else _read_keylog(keylog)
+    return _analyze(path, None if keylog is None else _read_keylog(keylog), progress)
+
+
+def probe(
+    config: ProbeConfig | str | Sequence[str],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    stop: threading.Event | None = None,
+    **options: Any,
+) -> Analysis:
+    """Make requests while capturing, and split every one of them into its phases.
+
+    ``config`` is a whole plan, or one or several URLs with the plan's other fields as keywords. ``progress`` is called with (requests
+    made, requests planned); ``stop`` ends the run between two requests. Works inside a running event loop too, which it blocks meanwhile
+    (``aprobe`` does not). Raises ``UsageError`` for what cannot be tried, and ``Unavailable`` when a capture backend that was asked for
+    by name does not work; what the network and the servers do is in the result.
+    """
+    from netdiag.probe.measure import measured
+
+    with measured(_plan(config, options), progress=progress, stop=stop) as measurement:
+        return _analysed_probe(measurement)
+
+
+async def aprobe(
+    config: ProbeConfig | str | Sequence[str],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Analysis:
+    """As ``probe``, in a worker thread. Cancelling it ends the run after the request in flight."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(probe, config, progress=progress, stop=stop, **options)
+    finally:
+        stop.set()
+
+
+def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) -> ProbeConfig:
+    from netdiag.probe.plan import ProbeConfig
+
+    if isinstance(config, ProbeConfig):
+        return dataclasses.replace(config, **options)
+    return ProbeConfig(urls=(config,) if isinstance(config, str) else tuple(config), **options)
+
+
+def _analysed_probe(measurement: Measurement) -> Analysis:
+    recording, captured = measurement.recording, measurement.captured
+    if captured is None:
+        empty = Source(
+            kind="probe",
+            path=None,
+            format=None,
+            packets=0,
+            link_types=(),
+            first_at=None,
+            last_at=None,
+            timestamp_resolution_ns=None,
+            dropped_packets=None,
+            evidence_level=measurement.level,
+            note=measurement.note,
+            verification=recording.verification,
+        )
+        return Analysis(source=empty)
+    analysis = _analyze(captured.path, recording.keylog, None)
+    source = dataclasses.replace(
+        analysis.source,
+        kind="probe",
+        path=measurement.saved,
+        dropped_packets=captured.counts.dropped,
+        capture_backend=captured.backend,
+        note=measurement.note,
+        verification=recording.verification,
+    )
+    return dataclasses.replace(analysis, source=source)
+
+
+def _analyze(path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None) -> Analysis:
     with open_capture(path) as capture:
         secrets: list[KeyLog] = []
 

@@ -40,6 +40,8 @@ class Measurement:
     recording: Recording
     captured: Captured | None
     """None without packets."""
+    saved: str | None = None
+    """Where the capture was kept; None when it was not."""
     level: EvidenceLevel
     """L2 with packets (L3 once the keys open them), L1 with the kernel's stamps, L0 otherwise."""
     note: str | None
@@ -68,7 +70,11 @@ def measured(
         if config.save_capture is not None:
             keep(captured.path, config.save_capture, recording.keylog if config.embed_keys else b"")
         yield Measurement(
-            recording=recording, captured=captured, level=EvidenceLevel.L2, note="; ".join(captured.notes) or None
+            recording=recording,
+            captured=captured,
+            saved=config.save_capture,
+            level=EvidenceLevel.L2,
+            note="; ".join(captured.notes) or None,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
