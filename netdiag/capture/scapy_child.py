@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -117,19 +118,17 @@ def _record(taps: list[Tap], names: list[str], file: BinaryIO) -> None:
         file.flush()
         if 0 in ready and not os.read(0, 4096):
             break
-    _finish(taps, writer, file)
+    _finish(taps, writer)
 
 
-def _finish(taps: list[Tap], writer: PcapngWriter, file: BinaryIO) -> None:
+def _finish(taps: list[Tap], writer: PcapngWriter) -> None:
     """What still waits, then the counts."""
     for tap in taps:
         tap.pump(writer)
         tap.take_statistics()
-    received, dropped = sum(tap.received for tap in taps), sum(tap.dropped for tap in taps)
-    writer.statistics(received, dropped)
+        writer.statistics(tap.received, tap.dropped, interface=tap.index, at_ns=time.time_ns())
     writer.close()
-    with contextlib.suppress(ValueError):
-        file.flush()
+    received, dropped = sum(tap.received for tap in taps), sum(tap.dropped for tap in taps)
     _say({"state": "done", "received": received, "dropped": dropped})
 
 
