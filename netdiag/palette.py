@@ -15,7 +15,7 @@ PHASE_HUES: dict[str, str] = {
     "continue": "#E3D26A",
     "wait": "#12A074",
     "transfer": "#7CC8F0",
-    "deliver": "#55616E",
+    "deliver": "#A0C0C0",
     "backoff": "#A0A4A8",
     "unattributed": "#FFFFFF",
 }

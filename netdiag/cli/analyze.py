@@ -116,6 +116,7 @@ def run(options: AnalyzeOptions) -> int:
 
 
 def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) -> Iterator[Result]:
+    from netdiag.cli.console import debugging
     from netdiag.errors import CaptureFileError, NetdiagError
 
     for file in files:
@@ -126,6 +127,12 @@ def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) ->
                 yield _failed(file, error, len(files))
         except NetdiagError as error:
             yield _failed(file, error, len(files))
+        except Exception as error:
+            if len(files) == 1 or debugging():
+                raise
+            yield Result(
+                file, None, NetdiagError(f"a bug of netdiag: {type(error).__name__}: {error} (--debug tells more)")
+            )
 
 
 def _failed(file: Input, error: NetdiagError, count: int) -> Result:
@@ -195,10 +202,11 @@ def _lines(results: Iterator[Result]) -> Iterator[Result]:
 
 def _reports(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:
     from netdiag.cli.console import ascii_only, console, show
-    from netdiag.export.terminal.files import FileRow, file_row, files_table
+    from netdiag.export.terminal.files import file_row, files_table
+    from netdiag.export.terminal.tables import Row
     from netdiag.export.text import Selection, report
 
-    rows: list[FileRow] = []
+    rows: list[Row] = []
     width = console().width
     selection = Selection(top=options.top, exchange_id=options.exchange)
     for result in results:

@@ -31,13 +31,26 @@ def common_options(function: Function) -> Function:
         callback=_remember_colour,
         help="Colour: auto is on for terminals; NO_COLOR and FORCE_COLOR are obeyed.",
     )
-    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+    debug = click.option(
+        "--debug", is_flag=True, expose_value=False, callback=_remember_debug, help="Show the traceback of an error."
+    )
     return colour(debug(function))
 
 
 def _remember_colour(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     ctx.meta["netdiag.colour"] = value
     return value
+
+
+def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    ctx.meta["netdiag.debug"] = value
+    return value
+
+
+def debugging() -> bool:
+    """Whether ``--debug`` was given."""
+    context = click.get_current_context(silent=True)
+    return bool(context is not None and context.meta.get("netdiag.debug"))
 
 
 def wants_colour(

@@ -67,7 +67,11 @@ def write_list(analyses: Iterable[Analysis], file: TextIO) -> None:
 
 def exchange_line(analysis: Analysis, exchange: Exchange) -> str:
     """One request as one line (JSON Lines), with the file it is from."""
-    head = {"schema": EXCHANGE_SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "path": analysis.source.path}
+    head = {
+        "schema": EXCHANGE_SCHEMA_NAME,
+        "schema_version": SCHEMA_VERSION,
+        "source_path": plain(analysis.source.path),
+    }
     return _compact({**head, **plain(exchange)}) + "\n"
 
 

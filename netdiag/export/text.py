@@ -141,8 +141,13 @@ def _slowest(page: Page, analysis: Analysis) -> None:
     longest = rows[0].total_ns
     digits = digits_for(longest)
     with_host = len(hosts(analysis)) > 1
+    title = (
+        f"the slowest {len(rows)} of {count:,} requests"
+        if count > len(rows)
+        else f"{count} requests, the slowest first"
+    )
     page.line(
-        (f"the slowest {len(rows)} of {count:,} requests", STRONG),
+        (title, STRONG),
         (f"   {_SETUP_FILL} set-up  █ wait  ▓ transfer   (ms)", MUTED),
     )
     identity = max(len(str(e.id)) for e in rows) + 1
@@ -151,9 +156,8 @@ def _slowest(page: Page, analysis: Analysis) -> None:
     cells = max(10, (page.width - identity - result - value - 8) * 2 // 5)
     room = page.width - identity - result - value - cells - 8
     for exchange in rows:
-        label = request_label(exchange, most=max(8, room))
-        if with_host:
-            label = f"{label}  {host_of(exchange, connection_of(analysis, exchange.connection_id))}"
+        host = host_of(exchange, connection_of(analysis, exchange.connection_id)) if with_host else None
+        label = request_label(exchange, host=host)
         name = page.text([label])
         name.truncate(max(8, room), overflow="crop" if page.ascii_only else "ellipsis", pad=True)
         page.line(

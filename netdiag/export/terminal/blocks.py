@@ -131,9 +131,7 @@ def _call_heading(page: Page, call: Call) -> None:
 
 def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool) -> None:
     connection = connection_of(analysis, exchange.connection_id)
-    label = request_label(exchange)
-    if with_host:
-        label = f"{label}  {host_of(exchange, connection)}"
+    label = request_label(exchange, host=host_of(exchange, connection) if with_host else None)
     trial = f"trial {exchange.trial}  " if exchange.trial is not None else ""
     arm = arm_name(exchange.arm) if exchange.arm and exchange.arm != exchange.protocol else ""
     spoke = any(phase.name in _AFTER_SETUP for phase in exchange.phases) or exchange.protocol is not None

@@ -114,18 +114,18 @@ def _table(page: Page, phases: Sequence[str], lines: Sequence[_Line]) -> None:
         max(cell_len(_TITLES.get(phase, phase)), *(cell_len(line.cells[i]) for line in lines)) + 2
         for i, phase in enumerate(phases)
     ]
+    fits = name_width + n_width + 2 + sum(widths) + cell_len(_UNIT) <= page.width
     for number, columns in enumerate(_folds(widths, page.width - name_width - n_width - 2)):
         titles = "".join(column(_TITLES.get(phases[i], phases[i]), widths[i], right=True) for i in columns)
         heading = column("", name_width) + column("n" if number == 0 else "", n_width + 2, right=True) + titles
-        fits = cell_len(heading + _UNIT) <= page.width
         page.line(heading, (_UNIT if number == 0 and fits else "", MUTED))
-        if number == 0 and not fits:
-            page.line((_UNIT.strip(), MUTED))
         for line in lines:
             cells = "".join(column(line.cells[i], widths[i], right=True) for i in columns)
             n = line.n if number == 0 else ""
             pieces: list[Piece] = [(column(line.name, name_width), STRONG if line.style == STRONG else "")]
             page.line(*pieces, column(n, n_width + 2, right=True), (cells, MUTED if line.style == MUTED else ""))
+    if not fits:
+        page.line((_UNIT.strip(), MUTED))
 
 
 def _folds(widths: Sequence[int], room: int) -> Iterator[list[int]]:

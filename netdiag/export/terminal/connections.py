@@ -1,0 +1,165 @@
+"""The connections of a capture as a table, and the frames behind one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from netdiag.export.terminal.page import MUTED, STRONG, Page
+from netdiag.export.terminal.tables import Column, Row, table
+from netdiag.records.analysis import Analysis
+from netdiag.records.connection import Connection
+from netdiag.records.exchange import Exchange
+from netdiag.records.labels import connection_of, host_of, protocol_name, request_label, tls_version_name
+from netdiag.records.lanes import ExchangeLanes, LanePacket
+from netdiag.sanitise import one_line
+from netdiag.units import format_bytes, format_duration, format_ms
+
+_COLUMNS = (
+    Column("#", right=True),
+    Column("client", flexible=True, droppable=True),
+    Column("server", flexible=True),
+    Column("name", flexible=True),
+    Column("speaks"),
+    Column("packets", right=True),
+    Column("sent", right=True, droppable=True),
+    Column("received", right=True),
+    Column("RTT ms", right=True),
+    Column("resent", right=True, droppable=True),
+    Column("lasted", right=True),
+    Column("ended", droppable=True),
+)
+_MOST_PACKETS = 400
+
+
+def connections_table(analysis: Analysis, *, width: int, ascii_only: bool = False) -> list[Text]:
+    """One line per connection."""
+    page = Page(width, ascii_only=ascii_only)
+    if not analysis.connections:
+        page.line(("no connection found", STRONG))
+    else:
+        table(page, _COLUMNS, [_row(connection) for connection in analysis.connections])
+    return page.lines
+
+
+def _row(c: Connection) -> Row:
+    client, server = c.sides.client, c.sides.server
+    cells = (
+        str(c.id),
+        str(c.client),
+        str(c.server),
+        one_line((c.tls.sni if c.tls else None) or "", most=80),
+        _speaks(c),
+        f"{client.packets + server.packets:,}",
+        format_bytes(client.payload_bytes),
+        format_bytes(server.payload_bytes),
+        format_ms(c.min_rtt_ns, digits=2 if c.min_rtt_ns is not None and c.min_rtt_ns < 10_000_000 else 1),
+        f"{client.retransmitted_segments + server.retransmitted_segments:,}",
+        format_duration(c.last_at - c.first_at),
+        _ended(c),
+    )
+    return Row(cells)
+
+
+def _speaks(c: Connection) -> str:
+    tls = tls_version_name(c.tls.version) if c.tls and c.tls.version else "TLS" if c.tls else ""
+    inside = protocol_name(c.http_version) if c.http_version else one_line(c.application or "", most=12)
+    return " ".join(part for part in (c.transport if c.transport != "tcp" else "", inside, tls) if part) or "–"
+
+
+def _ended(c: Connection) -> str:
+    return "open" if c.close_reason is None else f"{c.close_reason}" + (f" by {c.closed_by}" if c.closed_by else "")
+
+
+def packets_table(
+    analysis: Analysis, exchange: Exchange, lanes: ExchangeLanes | None, *, width: int, ascii_only: bool = False
+) -> list[Text]:
+    """The evidence of one request: each phase's frames, every packet where they are known, and Wireshark display filters."""
+    page = Page(width, ascii_only=ascii_only)
+    connection = connection_of(analysis, exchange.connection_id)
+    page.line((f"#{exchange.id}  {request_label(exchange)}", STRONG), f"  {host_of(exchange, connection)}")
+    phases = [
+        Row(
+            (
+                str(p.name),
+                format_ms(p.duration_ns, digits=3),
+                _frame(p.first_packet),
+                _frame(p.last_packet),
+                str(p.clock),
+                str(p.method),
+            )
+        )
+        for p in exchange.phases
+    ]
+    columns = (
+        Column("phase"),
+        Column("ms", right=True),
+        Column("first", right=True),
+        Column("last", right=True),
+        Column("clock"),
+        Column("method"),
+    )
+    table(page, columns, phases)
+    if lanes is not None and lanes.packets:
+        page.blank()
+        table(page, _PACKET_COLUMNS, [_packet_row(p, exchange) for p in lanes.packets[:_MOST_PACKETS]])
+        left_out = len(lanes.packets) - _MOST_PACKETS + lanes.left_out
+        if left_out > 0:
+            page.line((f"{left_out:,} more packets", MUTED))
+    page.blank()
+    page.line(("Wireshark display filters", STRONG))
+    for what, text in _filters(exchange, connection):
+        page.line((f"  {what}", MUTED))
+        page.wrapped(4, text)
+    return page.lines
+
+
+def _filters(exchange: Exchange, connection: Connection | None) -> list[tuple[str, str]]:
+    frames = frames_of(exchange)
+    found = [("this connection", connection_filter(connection))] if connection is not None else []
+    if frames:
+        found.append(("this request", request_filter(exchange, connection)))
+        found.append(("its milestones", f"frame.number in {{{', '.join(str(f) for f in frames)}}}"))
+    return found
+
+
+_PACKET_COLUMNS = (
+    Column("frame", right=True),
+    Column("ms", right=True),
+    Column("from"),
+    Column("octets", right=True),
+    Column("kind"),
+)
+
+
+def _packet_row(packet: LanePacket, exchange: Exchange) -> Row:
+    at = format_ms(packet.at - exchange.started_at, digits=3)
+    return Row((str(packet.number), at, packet.side, f"{packet.payload_bytes:,}", str(packet.kind)))
+
+
+def _frame(number: int | None) -> str:
+    return "–" if number is None else str(number)
+
+
+def frames_of(exchange: Exchange) -> list[int]:
+    """The frame numbers that the phases of an exchange begin and end with, and its request's and response's."""
+    numbers = [n for p in exchange.phases for n in (p.first_packet, p.last_packet)]
+    numbers += [exchange.request_packet, exchange.response_packet]
+    return sorted({number for number in numbers if number is not None})
+
+
+def connection_filter(connection: Connection) -> str:
+    """A display filter for one connection, by addresses and ports: ``tcp.stream`` numbers depend on Wireshark's settings."""
+    version = "ipv6" if ":" in connection.server.address else "ip"
+    transport = "udp" if connection.transport == "quic" else "tcp"
+    hosts: Sequence[str] = [f"{version}.addr == {e.address}" for e in (connection.client, connection.server)]
+    ports = [f"{transport}.port == {e.port}" for e in (connection.client, connection.server)]
+    return " && ".join([*hosts, *ports])
+
+
+def request_filter(exchange: Exchange, connection: Connection | None) -> str:
+    """The connection's frames from the first to the last one of the request."""
+    frames = frames_of(exchange)
+    span = f"frame.number >= {frames[0]} && frame.number <= {frames[-1]}"
+    return span if connection is None else f"{connection_filter(connection)} && {span}"

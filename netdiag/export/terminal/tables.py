@@ -1,0 +1,84 @@
+"""Plain tables: one column gives way where the terminal is narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, column
+
+_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column."""
+
+    title: str
+    right: bool = False
+    """Numbers stand at the right."""
+    droppable: bool = False
+    """Left out where there is no room; the last such column goes first."""
+    flexible: bool = False
+    """Cut when that does not help; at least 12 cells stay."""
+    keep_end: bool = False
+    """Cut at the beginning: the end of a path tells more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; ``remark`` follows the cells, and stands in their place where they are missing."""
+
+    cells: tuple[str, ...]
+    remark: str = ""
+    bad: bool = False
+
+
+def table(page: Page, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    """Write titles and rows."""
+    cells = [[page.glyphs(cell) for cell in row.cells] for row in rows]
+    widths = [max(len(c.title), *(cell_len(r[i]) for r in cells if i < len(r)), 0) for i, c in enumerate(columns)]
+    remark = min(max((cell_len(row.remark) for row in rows if not row.bad), default=0), page.width // 3)
+    shown = _fit(columns, widths, page.width - (remark + _GAP if remark else 0))
+    page.line((_line([c.title for c in columns], columns, shown, page), STRONG))
+    for row, texts in zip(rows, cells, strict=True):
+        style = BAD if row.bad else ""
+        if len(texts) < len(columns):
+            texts = [*texts, *[""] * (len(columns) - len(texts))]
+            first = column(_cut(texts[0], shown.get(0, 0), columns[0], page), shown.get(0, 0))
+            page.line(first, (" " * _GAP + row.remark, style or MUTED))
+            continue
+        page.line((_line(texts, columns, shown, page), style), (" " * _GAP + row.remark if row.remark else "", MUTED))
+
+
+def _fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
+    """Width by index of the columns that are shown."""
+    shown = dict(enumerate(widths))
+    for i in reversed([i for i, c in enumerate(columns) if c.droppable]):
+        if _total(shown) <= room:
+            break
+        del shown[i]
+    for i in sorted((i for i, c in enumerate(columns) if c.flexible and i in shown), key=lambda i: -widths[i]):
+        excess = _total(shown) - room
+        shown[i] = max(min(12, widths[i]), widths[i] - max(0, excess))
+    return shown
+
+
+def _total(shown: dict[int, int]) -> int:
+    return sum(shown.values()) + _GAP * (len(shown) - 1)
+
+
+def _line(texts: Sequence[str], columns: Sequence[Column], shown: dict[int, int], page: Page) -> str:
+    parts = [column(_cut(texts[i], w, columns[i], page), w, right=columns[i].right) for i, w in shown.items()]
+    return (" " * _GAP).join(parts)
+
+
+def _cut(text: str, cells: int, how: Column, page: Page) -> str:
+    if cell_len(text) <= cells:
+        return text
+    mark = "." if page.ascii_only else "…"
+    while cell_len(text) > cells - 1:
+        text = text[1:] if how.keep_end else text[:-1]
+    return mark + text if how.keep_end else text + mark

@@ -1,0 +1,27 @@
+"""Options and fixtures for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.golden import Golden
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--regenerate",
+        action="store_true",
+        help="write expected results (golden texts, captures/*.expected.json) anew instead of comparing; review the diff",
+    )
+
+
+@pytest.fixture(scope="session")
+def regenerate(request: pytest.FixtureRequest) -> bool:
+    """Whether expected results shall be written anew."""
+    return bool(request.config.getoption("--regenerate"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest, regenerate: bool) -> Golden:
+    """Compares text with ``golden/NAME`` beside the test's file."""
+    return Golden(request.path.parent / "golden", regenerate=regenerate)

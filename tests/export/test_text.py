@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from netdiag.errors import CaptureFileError
+from netdiag.export.terminal.connections import connection_filter, connections_table, packets_table
+from netdiag.export.terminal.files import file_row, files_table
+from netdiag.export.terminal.page import can_show
+from netdiag.export.text import Selection, medoid, report
+from netdiag.records.analysis import Analysis
+from netdiag.records.anomaly import Anomaly
+from netdiag.records.exchange import Exchange
+from netdiag.records.finding import Confidence, Evidence, Finding, Severity
+from netdiag.records.source import EvidenceLevel
+from tests.support import analyses
+from tests.support.golden import Golden
+from tests.support.hostile import FORBIDDEN, PAYLOADS
+
+FABRICATED = ("one_request", "reused", "multiplexed", "keyless", "failures", "retried", "streamed", "two_arms", "many")
+
+
+def made(name: str) -> Analysis:
+    analysis = getattr(analyses, name)()
+    assert isinstance(analysis, Analysis)
+    return analysis
+
+
+def plain(lines: list[Text]) -> str:
+    return "".join(line.plain.rstrip() + "\n" for line in lines)
+
+
+def text(analysis: Analysis, width: int = 100, **options: object) -> str:
+    return plain(report(analysis, width=width, **options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", FABRICATED)
+def test_the_report_is_what_it_was(name: str, width: int, golden: Golden) -> None:
+    golden.check(f"{name}.{width}.txt", text(made(name), width))
+
+
+def test_the_report_in_ascii_is_what_it_was(golden: Golden) -> None:
+    golden.check("streamed.ascii.txt", text(made("streamed"), ascii_only=True))
+    golden.check("two_arms.ascii.txt", text(made("two_arms"), ascii_only=True))
+
+
+@pytest.mark.parametrize("name", FABRICATED)
+def test_ascii_is_ascii(name: str) -> None:
+    text(made(name), ascii_only=True).encode("ascii")
+
+
+@settings(max_examples=30)
+@given(width=st.integers(20, 250), name=st.sampled_from(FABRICATED), ascii_only=st.booleans())
+def test_no_line_is_wider_than_the_terminal(width: int, name: str, ascii_only: bool) -> None:
+    for line in report(made(name), width=width, ascii_only=ascii_only):
+        assert line.cell_len <= width
+
+
+@pytest.mark.parametrize("name", FABRICATED)
+def test_colour_adds_nothing_to_the_words(name: str) -> None:
+    coloured = Console(width=100, force_terminal=True, color_system="truecolor", highlight=False)
+    with coloured.capture() as captured:
+        for line in report(made(name), width=100):
+            coloured.print(line, soft_wrap=True)
+    stripped = "".join(line.rstrip() + "\n" for line in Text.from_ansi(captured.get()).plain.splitlines())
+    assert stripped.rstrip() == text(made(name)).rstrip()
+    assert "\x1b[" in captured.get()
+
+
+def test_every_phase_has_its_row_its_duration_and_its_frames() -> None:
+    rows = {line.split()[0]: line for line in text(made("one_request")).splitlines() if line.startswith("  ")}
+    assert list(rows)[:7] == ["dns", "tcp", "tls", "send", "wait", "transfer", "unattributed"]
+    assert "214.9" in rows["wait"]
+    assert "9 → 10" in rows["wait"]
+    assert "path 18.3 + server ≤ 196.6" in rows["wait"]
+    assert "between tls and send" in rows["unattributed"]
+
+
+def test_the_header_names_host_tls_and_evidence() -> None:
+    head = text(made("one_request"), 120).split("\n\n")[0]
+    for fact in (
+        "api.example.com",
+        "203.0.113.7:443",
+        "TLS 1.3",
+        "X25519MLKEM768",
+        "AES-128-GCM",
+        "evidence L3: 812 packets, 0 dropped, keys",
+    ):
+        assert fact in head
+
+
+def test_unknown_drops_are_unknown_not_zero() -> None:
+    analysis = replace(made("one_request"), source=analyses.source(dropped_packets=None))
+    assert "drops unknown" in text(analysis)
+    assert "0 dropped" not in text(analysis)
+
+
+@pytest.mark.parametrize(
+    ("level", "words"), [(EvidenceLevel.L0, "application clock only"), (EvidenceLevel.L1, "kernel stamps, no packets")]
+)
+def test_a_low_level_says_what_is_missing(level: EvidenceLevel, words: str) -> None:
+    source = analyses.source(
+        kind="probe", path=None, packets=0, evidence_level=level, note="no packets: see netdiag doctor"
+    )
+    shown = text(replace(made("one_request"), source=source))
+    assert words in shown
+    assert "see netdiag doctor" in shown
+
+
+def test_a_guess_is_marked_with_its_bounds() -> None:
+    rows = {line.split()[0]: line for line in text(made("keyless")).splitlines() if line.startswith("  ")}
+    assert "~214.9" in rows["wait"]
+    assert "± 5.0" in rows["wait"]
+    assert "~" not in rows["tcp"]
+
+
+def test_a_failure_ends_where_it_ended() -> None:
+    shown = text(made("failures"))
+    assert "✗ alert handshake_failure from server after 21.0 ms" in shown
+    assert "✗ NXDOMAIN from 192.0.2.53 after 8.0 ms" in shown
+    assert "✗ read timeout after 5.00 s" in shown
+
+
+def test_attempts_and_backoff_stand_under_their_call() -> None:
+    lines = text(made("retried")).splitlines()
+    call = next(i for i, line in enumerate(lines) if line.startswith("call 0"))
+    pause = next(i for i, line in enumerate(lines) if "back-off" in line and "░" in line)
+    attempts = [i for i, line in enumerate(lines) if line.startswith("#")]
+    assert call < attempts[0] < pause < attempts[1]
+    assert "retry-after" in lines[pause]
+
+
+def test_a_stream_names_its_first_times_and_shows_its_stall() -> None:
+    shown = " ".join(text(made("streamed")).split())
+    assert "first byte 215.1" in shown
+    assert "first token 248.2" in shown
+    assert "52 tokens by the server's own usage" in shown
+    assert "longest gap 400.0" in shown
+
+
+def test_many_requests_are_ten_lines_and_a_way_to_see_the_rest() -> None:
+    shown = text(made("many"))
+    assert len(shown.splitlines()) < 25
+    assert sum(line.lstrip().startswith("#") for line in shown.splitlines()) == 10
+    assert "290 more: --top 0 shows all" in shown
+
+
+def test_the_slowest_come_first() -> None:
+    totals = [float(line.split()[4]) for line in text(made("many")).splitlines() if line.lstrip().startswith("#")]
+    assert totals == sorted(totals, reverse=True)
+    assert totals[0] == max(e.total_ns for e in made("many").exchanges) / 1e6
+
+
+def test_top_shows_so_many_in_full() -> None:
+    shown = text(made("many"), selection=Selection(top=3))
+    assert sum(line.startswith("#") for line in shown.splitlines()) == 3
+    assert sum(line.startswith("#") for line in text(made("many"), selection=Selection(top=0)).splitlines()) == 300
+
+
+def test_one_exchange_alone() -> None:
+    shown = text(made("many"), selection=Selection(exchange_id=7))
+    assert [line[:3] for line in shown.splitlines() if line.startswith("#")] == ["#7 "]
+
+
+def test_quantiles_that_n_cannot_bear_are_withheld_and_said_so() -> None:
+    shown = text(made("two_arms"))
+    assert "P95 needs 59 trials, P99 299: not shown" in shown
+    assert "P95  " not in shown
+
+
+def test_the_verdict_is_in_words_with_its_margin() -> None:
+    shown = " ".join(text(made("two_arms")).split())
+    assert "[−9.6, +7.4] ms, no difference that matters (margin ± 20 ms, 10 pairs)" in shown
+
+
+def test_the_typical_trial_is_one_that_happened() -> None:
+    trials = made("two_arms").exchanges
+    typical = medoid(trials)
+    assert typical in trials
+    assert medoid([]) is None
+    assert medoid(made("failures").exchanges) is None
+
+
+def test_an_empty_capture_says_so() -> None:
+    shown = text(Analysis(source=analyses.source(packets=0, first_at=None, last_at=None)))
+    assert "no request found in 0 connections" in shown
+
+
+def test_a_cut_file_an_unverified_peer_and_drops_are_loud() -> None:
+    source = analyses.source(cut_at_byte=1_234, dropped_packets=5, verification="off (--insecure)")
+    shown = text(replace(made("one_request"), source=source))
+    assert "cut or damaged at byte 1,234" in shown
+    assert "the kernel dropped 5 packets" in shown
+    assert "certificate verification OFF" in shown
+
+
+def test_findings_come_with_cost_advice_and_frames() -> None:
+    finding = Finding(
+        id="server-wait-dominant",
+        subject="exchange:0",
+        phase="wait",
+        cost_ns=196_600_000,
+        severity=Severity.MAJOR,
+        confidence=Confidence.LIKELY,
+        evidence=Evidence(packets=(9, 10)),
+        advice="Ask the server's owner.",
+    )
+    shown = text(replace(made("one_request"), findings=(finding,)))
+    assert "major  server-wait-dominant  196.6 ms in wait" in shown
+    assert "Ask the server's owner. (frames 9, 10)" in shown
+
+
+def with_hostile_text(payload: str) -> Analysis:
+    analysis = made("one_request")
+    e = replace(
+        analysis.exchanges[0],
+        method=payload,
+        path=payload,
+        authority=payload,
+        outcome_detail=payload,
+        arm=payload,
+        server_name=payload,
+        protocol=payload,
+    )
+    failed = replace(made("failures").exchanges[2], id=1, outcome_detail=payload)
+    session = analyses.session(sni=payload, version=payload, cipher_suite=payload, group=payload)
+    return replace(
+        analysis,
+        source=analyses.source(path=payload or None, note=payload, not_decoded={payload: 1}),
+        exchanges=(e, failed),
+        connections=(analyses.connection(tls=session),),
+        resolutions=(analyses.resolution(type=payload),),
+        anomalies=(Anomaly(protocol=payload, reason=payload),),
+    )
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+def test_hostile_text_reaches_no_terminal(payload: str) -> None:
+    for line in report(with_hostile_text(payload), width=100):
+        assert not FORBIDDEN.search(line.plain)
+        assert line.cell_len <= 100
+        line.plain.encode("utf-8")
+
+
+@settings(max_examples=40)
+@given(st.text(st.characters(exclude_categories=()), max_size=40))
+def test_any_text_reaches_no_terminal(payload: str) -> None:
+    for line in report(with_hostile_text(payload), width=80):
+        assert not FORBIDDEN.search(line.plain)
+        assert line.cell_len <= 80
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["dns", "tcp", "tls", "send", "wait", "transfer", "-"]), st.integers(0, 10**6)),
+        max_size=8,
+    )
+)
+def test_any_phases_can_be_drawn(parts: list[tuple[str, int]]) -> None:
+    e: Exchange = analyses.exchange(" | ".join(f"{name} {us / 1000}" for name, us in parts))
+    shown = report(analyses.analysis(e), width=90)
+    assert all(line.cell_len <= 90 for line in shown)
+    assert sum(name != "-" for name, _ in parts) <= sum(
+        "█" in line.plain or "▏" in line.plain or "▐" in line.plain or any(b in line.plain for b in "▎▍▌▋▊▉")
+        for line in shown
+    )
+
+
+def test_can_show_knows_encodings() -> None:
+    assert can_show("utf-8")
+    assert not can_show("ascii")
+    assert not can_show("latin-1")
+    assert not can_show(None)
+    assert not can_show("no-such-encoding")
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_the_table_of_files_fits_and_keeps_the_end_of_the_path(width: int) -> None:
+    rows = [
+        file_row("captures/of/a/customer/with/a/long/path/monday.pcapng", made("many"), None),
+        file_row("captures/notes.txt", None, CaptureFileError("is no capture file")),
+    ]
+    lines = files_table(rows, width=width)
+    assert all(line.cell_len <= width for line in lines)
+    assert lines[0].plain == "in captures"
+    assert "day.pcapng" in lines[2].plain
+    assert "is no capture" in lines[3].plain
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_the_table_of_connections_fits(width: int) -> None:
+    lines = connections_table(made("many"), width=width)
+    assert len(lines) == 9
+    assert all(line.cell_len <= width for line in lines)
+    assert "HTTP/1.1 TLS 1.3" in lines[1].plain
+
+
+def test_the_frames_of_a_request_come_with_filters() -> None:
+    analysis = made("one_request")
+    shown = plain(packets_table(analysis, analysis.exchanges[0], analyses.lanes(), width=200))
+    assert "frame.number >= 1 && frame.number <= 12" in shown
+    assert "retransmission" in shown
+    assert connection_filter(analysis.connections[0]) == (
+        "ip.addr == 192.0.2.10 && ip.addr == 203.0.113.7 && tcp.port == 51532 && tcp.port == 443"
+    )
+
+
+def test_wide_characters_count_double() -> None:
+    e = analyses.exchange("wait 10", path="/" + "中" * 80)
+    lines = report(analyses.analysis(e), width=60)
+    assert max(cell_len(line.plain) for line in lines) <= 60
