@@ -16,7 +16,7 @@ Row = TypeVar("Row", Connection, Exchange)
 _PROTOCOLS = {"h2": "HTTP/2", "h3": "HTTP/3", "http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0"}
 _OUTCOMES = {"dns_fail": "DNS failure", "tls_fail": "TLS failure", "http_error": "HTTP error"}
 _ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
-_VERSIONS = {"TLSv1": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
+_VERSIONS = {"TLSv1.0": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
 
 
 def protocol_name(protocol: str | None) -> str:
@@ -51,11 +51,11 @@ def host_of(exchange: Exchange, connection: Connection | None = None) -> str:
     return one_line(name, most=120) if name else "?"
 
 
-def request_label(exchange: Exchange, *, most: int = 120) -> str:
-    """``GET /v1/models``; ``request 3`` where the request cannot be read."""
+def request_label(exchange: Exchange, *, host: str | None = None, most: int = 120) -> str:
+    """``GET /v1/models``, with ``host`` before the path where several hosts are shown; ``request 3`` where the request cannot be read."""
     if exchange.method is None and exchange.path is None:
-        return f"request {exchange.id}"
-    return one_line(f"{exchange.method or '?'} {exchange.path or '?'}", most=most)
+        return f"request {exchange.id}" + (f"  {host}" if host else "")
+    return one_line(f"{exchange.method or '?'} {host or ''}{exchange.path or '?'}", most=most)
 
 
 def result_label(exchange: Exchange) -> str:

@@ -34,7 +34,7 @@ class TlsSession:
     """What the hellos and the records say; ``None`` where the hello that would tell was not captured."""
 
     version: str | None
-    """``TLSv1.3``, ``TLSv1.2``, ``TLSv1.1``, ``TLSv1``, ``SSLv3`` as negotiated; None before a ServerHello."""
+    """``TLSv1.3``, ``TLSv1.2``, ``TLSv1.1``, ``TLSv1.0``, ``TLSv1.3 draft 19``, ``SSLv3`` as negotiated; None before a ServerHello."""
     cipher_suite: str | None
     """IANA name, ``0x1234`` where unknown to netdiag."""
     group: str | None

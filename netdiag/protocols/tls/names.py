@@ -81,7 +81,7 @@ SSL2, SSL3, TLS10, TLS11, TLS12, TLS13 = 0x0002, 0x0300, 0x0301, 0x0302, 0x0303,
 _VERSIONS = {
     SSL2: "SSLv2",
     SSL3: "SSLv3",
-    TLS10: "TLSv1",
+    TLS10: "TLSv1.0",
     TLS11: "TLSv1.1",
     TLS12: "TLSv1.2",
     TLS13: "TLSv1.3",
@@ -90,10 +90,10 @@ _VERSIONS = {
 
 
 def version_name(number: int) -> str:
-    """``TLSv1.3``; ``TLSv1.3-draft19`` for 0x7f13 and for the numbers Facebook and Google used; ``0x1234`` where unknown."""
+    """``TLSv1.3``; ``TLSv1.3 draft 19`` for 0x7f13 and for the numbers Facebook and Google used; ``0x1234`` where unknown."""
     draft = draft_of(number)
     if draft is not None:
-        return f"TLSv1.3-draft{draft}"
+        return f"TLSv1.3 draft {draft}"
     return _VERSIONS.get(number) or f"0x{number:04x}"
 
 

@@ -16,12 +16,12 @@ from netdiag.protocols.tls.suites import suite_of
     ("number", "name"),
     [
         (0x0300, "SSLv3"),
-        (0x0301, "TLSv1"),
+        (0x0301, "TLSv1.0"),
         (0x0302, "TLSv1.1"),
         (0x0303, "TLSv1.2"),
         (0x0304, "TLSv1.3"),
-        (0x7F13, "TLSv1.3-draft19"),
-        (0xFB1A, "TLSv1.3-draft26"),
+        (0x7F13, "TLSv1.3 draft 19"),
+        (0xFB1A, "TLSv1.3 draft 26"),
         (0x1234, "0x1234"),
     ],
 )
