@@ -119,11 +119,12 @@ def _fill_common(octets: Octets, raw: RawPackets, code: Int64, columns: dict[str
 
 
 def _start(raw: RawPackets, rows: Int64, code: Int64, interfaces: tuple[Interface, ...]) -> Cursor:
-    original = raw.original_bytes[rows]
+    captured, original = raw.captured_bytes[rows], raw.original_bytes[rows]
     check_sequence = np.array([i.fcs_bytes for i in interfaces] + [0], np.int64)
     if check_sequence.any():
         original = np.maximum(original - check_sequence[raw.interface[rows]], 0)
-    return start(rows, raw.data_offset[rows], raw.captured_bytes[rows], original, code)
+        captured = np.minimum(captured, original)
+    return start(rows, raw.data_offset[rows], captured, original, code)
 
 
 class _Odd:

@@ -23,6 +23,9 @@ FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 TCP, UDP = 6, 17
 ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN = 0x0800, 0x86DD, 0x8100
 
+DESTINATION_MAC, SOURCE_MAC = b"\0\0\x5e\0\x53\2", b"\0\0\x5e\0\x53\1"
+"""RFC 9542 section 2.1.2: for documentation."""
+
 Timed = tuple[int, bytes]
 """A frame and when it was captured, ns since the epoch."""
 
@@ -115,7 +118,7 @@ def ethernet(packet: bytes, *, ethertype: int | None = None, vlans: Sequence[int
     if ethertype is None:
         ethertype = ETHERTYPE_IPV6 if packet[:1] and packet[0] >> 4 == 6 else ETHERTYPE_IPV4
     tags = b"".join(struct.pack(">HH", ETHERTYPE_VLAN, vlan) for vlan in vlans)
-    return b"\x02\0\0\0\0\x02" + b"\x02\0\0\0\0\x01" + tags + struct.pack(">H", ethertype) + packet
+    return DESTINATION_MAC + SOURCE_MAC + tags + struct.pack(">H", ethertype) + packet
 
 
 # --- conversations ------------------------------------------------------------------------------------------------------------
