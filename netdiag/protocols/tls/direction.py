@@ -141,7 +141,7 @@ class Direction:
     @property
     def settled(self) -> bool:
         """Whether the handshake is over for this direction, as far as that can be told: reading on would only yield application data."""
-        if self.ready or self.first_application is not None:
+        if self.first_application is not None:
             return True
         return self.stage is Stage.OPAQUE and not self.changes
 
@@ -354,6 +354,10 @@ class Direction:
 
     def _found(self, at: int, sequence: int) -> None:
         """Accounts for the records that are missing between where we were and where we are."""
+        left = self._epochs[self._at]
+        if at != self._at and left.kind is EpochKind.EARLY and not left.has_secret:
+            # One unread record may be the EndOfEarlyData alone; more of them were data.
+            self._missing_unknown |= self._failures > 1 and not self._observer.discards(left)
         lost = sequence - (self._sequence if at == self._at else 0)
         if self._gap_bytes:
             self._lose_gap(self._epochs[at], lost)

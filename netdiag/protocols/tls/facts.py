@@ -49,7 +49,7 @@ def session_facts(session: Session, moments: Handshake, guess: grammar.FinishedB
         client_certificate=_client_certificate(session),
         alerts=tuple(sorted(session.alerts, key=lambda alert: alert.at)),
         decrypted=any(side.opened for side in (session.client, session.server)),
-        missing_secret=_missing_secret(session),
+        missing_secret=_missing_secret(session, _early_data(session, guess)),
         client_random=None if hello is None else hello.random.hex(),
     )
 
@@ -142,8 +142,10 @@ def _client_certificate(session: Session) -> bool | None:
     return False if session.client.changes or session.client.finished is not None else None
 
 
-def _missing_secret(session: Session) -> str | None:
+def _missing_secret(session: Session, early: EarlyData | None) -> str | None:
     missing = {*_missing_of(session.client), *_missing_of(session.server)}
+    if early is EarlyData.REJECTED:
+        missing.discard(EARLY)
     return next((label for label in _MISSED_MOST if label in missing), None)
 
 
@@ -151,5 +153,5 @@ def _missing_of(side: Direction) -> list[str]:
     """A missing secret matters only where there are records that need it: a lost handshake secret is no loss once the next one works."""
     epoch = side.epoch
     if side.stage is Stage.PROTECTED and epoch is not None and epoch.proven and epoch.kind is EpochKind.APPLICATION:
-        return []
+        return [label for label in side.missing_labels if label == EARLY]
     return side.missing_labels

@@ -39,7 +39,15 @@ _IN_TRANSCRIPT = frozenset(
 class Negotiation:
     """One handshake of TLS 1.2 and before (a renegotiation is another one), or the only one of TLS 1.3."""
 
-    __slots__ = ("_client_messages", "_server_messages", "client", "encrypted_premaster", "epochs", "server", "server_done")
+    __slots__ = (
+        "_client_messages",
+        "_server_messages",
+        "client",
+        "encrypted_premaster",
+        "epochs",
+        "server",
+        "server_done",
+    )
 
     def __init__(self) -> None:
         self.client: hs.ClientHello | None = None
