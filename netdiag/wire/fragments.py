@@ -21,8 +21,8 @@ from netdiag.wire.tables import Int64, RawPackets
 
 MAX_PENDING = 4096
 """Packets that wait for fragments; the oldest gives way."""
-MAX_PIECES = 8192
-"""Of one packet: 65,535 octets in pieces of 8."""
+MAX_PIECES = 2048
+"""Of one packet: more than any link's MTU makes of 65,535 octets."""
 EXPIRES_NS = 60 * 1_000_000_000
 """RFC 8200 section 4.5."""
 FIN, SYN, PSH, ACK = 1, 2, 8, 16

@@ -1,0 +1,210 @@
+"""IP fragments: one row per fragment of a TCP segment, whole datagrams for UDP, nothing for what never became whole."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netdiag.capture.source import open_capture
+from netdiag.wire.decode import Decoder, decode
+from netdiag.wire.fragments import MAX_PENDING
+from netdiag.wire.tables import Packets, Window
+from tests.support.encapsulations import ENCAPSULATIONS, SEQ
+from tests.support.packets import (
+    ACK,
+    EPOCH_NS,
+    FIN,
+    PSH,
+    SYN,
+    ethernet,
+    ipv4,
+    ipv6,
+    pcap,
+    tcp,
+    timed,
+    udp,
+    window_of,
+)
+from tests.support.tools import needs_tshark
+
+DATA = bytes(range(256)) * 10
+SEGMENT = tcp(DATA, seq=1000, flags=ACK | PSH, options=b"\x01\x01\x08\x0a" + bytes(8))
+
+
+def fragments_v4(payload: bytes, size: int, *, protocol: int = 6, identification: int = 9) -> list[bytes]:
+    """Ethernet frames with pieces of ``size`` octets (a multiple of 8)."""
+    return [
+        ethernet(
+            ipv4(
+                payload[start : start + size],
+                protocol=protocol,
+                identification=identification,
+                fragment=(0x2000 if start + size < len(payload) else 0) | start // 8,
+            )
+        )
+        for start in range(0, len(payload), size)
+    ]
+
+
+def fragments_v6(payload: bytes, size: int, *, protocol: int = 6, identification: int = 9) -> list[bytes]:
+    return [
+        ethernet(
+            ipv6(
+                struct.pack(">BBHI", protocol, 0, start | (start + size < len(payload)), identification)
+                + payload[start : start + size],
+                next_header=44,
+            )
+        )
+        for start in range(0, len(payload), size)
+    ]
+
+
+def stream_of(packets: Packets, window: Window) -> bytes:
+    """The payload that the rows carry, by sequence number."""
+    octets: dict[int, int] = {}
+    for row in range(len(packets)):
+        start = int(packets.payload_offset[row])
+        for index in range(int(packets.captured_payload_bytes[row])):
+            octets[(int(packets.seq[row]) + index) % 2**32] = window.buffer[start + index]
+    return bytes(octets[key] for key in sorted(octets))
+
+
+@pytest.mark.parametrize("make", [fragments_v4, fragments_v6])
+@pytest.mark.parametrize("size", [8, 16, 24, 512, 1480])
+@pytest.mark.parametrize("order", ["in order", "reversed", "shuffled"])
+def test_a_segment_in_fragments_is_the_same_stream(make, size: int, order: str) -> None:  # type: ignore[no-untyped-def]
+    frames = make(SEGMENT, size)
+    if order == "reversed":
+        frames.reverse()
+    elif order == "shuffled":
+        random.Random(1).shuffle(frames)
+    window = window_of(timed(frames))
+    decoded = decode(window)
+    packets = decoded.packets
+    assert stream_of(packets, window) == DATA
+    assert packets.payload_bytes.sum() == len(DATA)
+    assert packets.number.tolist() == sorted(packets.number.tolist())
+    assert (packets.flags & ACK == ACK).all()
+    assert int((packets.flags & PSH != 0).sum()) == 1
+    last = packets.seq.astype(int) + packets.payload_bytes
+    assert packets.flags[int(last.argmax())] & PSH
+    assert decoded.not_decoded == {}
+
+
+def test_syn_with_data_counts_its_own_number_once() -> None:
+    frames = fragments_v4(tcp(b"q" * 100, seq=2**32 - 10, flags=SYN | FIN), 64)
+    packets = decode(window_of(timed(frames))).packets
+    assert packets.flags.tolist() == [SYN, FIN]
+    assert packets.seq.tolist() == [2**32 - 10, (2**32 - 10 + 1 + 44) % 2**32]
+    assert packets.payload_bytes.tolist() == [44, 56]
+
+
+def test_options_stay_reachable_when_the_first_fragment_holds_the_header() -> None:
+    window = window_of(timed(fragments_v4(SEGMENT, 512)))
+    packets = decode(window).packets
+    assert packets.header_bytes.tolist()[0] == 32
+    start = int(packets.payload_offset[0]) - 12
+    assert bytes(window.buffer[start : start + 4]) == b"\x01\x01\x08\x0a"
+    assert set(packets.header_bytes.tolist()[1:]) == {20}
+
+
+def test_incomplete_packets_are_counted_not_guessed() -> None:
+    frames = fragments_v4(SEGMENT, 512)
+    del frames[2]
+    decoded = decode(window_of(timed(frames)))
+    assert len(decoded.packets) == 0
+    assert decoded.not_decoded == {"ip fragment of an incomplete packet": len(frames)}
+
+
+def test_repeated_fragments_are_counted() -> None:
+    frames = fragments_v4(SEGMENT, 512)
+    decoded = decode(window_of(timed([frames[0], *frames])))
+    assert decoded.packets.payload_bytes.sum() == len(DATA)
+    assert decoded.not_decoded == {"ip fragment seen before": 1}
+
+
+def test_fragments_of_two_packets_are_kept_apart() -> None:
+    one = fragments_v4(tcp(b"a" * 100, source_port=1), 64, identification=1)
+    two = fragments_v4(tcp(b"b" * 100, source_port=2), 64, identification=2)
+    packets = decode(window_of(timed([one[0], two[0], two[1], one[1]]))).packets
+    assert packets.number.tolist() == [1, 2, 3, 4]
+    assert (packets.low[0], packets.high[0]) == (packets.low[3], packets.high[3])
+    assert packets.low[0] != packets.low[1] or packets.high[0] != packets.high[1]
+
+
+def test_fragments_meet_across_windows_of_one_decoder() -> None:
+    frames = timed(fragments_v4(SEGMENT, 512))
+    capture = open_capture(io.BytesIO(pcap(frames)))
+    windows = list(capture.windows(window_bytes=600))
+    assert len(windows) > 2
+    decoder = Decoder()
+    tables = [decoder.decode(window).packets for window in windows]
+    assert stream_of(Packets.concat(tables), windows[0]) == DATA
+    assert decoder.finish() == {}
+
+
+def test_fragments_expire() -> None:
+    first, second = fragments_v4(tcp(b"a" * 100), 64)
+    decoded = decode(window_of([(EPOCH_NS, first), (EPOCH_NS + 61 * 10**9, second)]))
+    assert len(decoded.packets) == 0
+    assert decoded.not_decoded.total() == 2
+
+
+def test_waiting_fragments_are_bounded() -> None:
+    frames = [fragments_v4(tcp(b"a" * 100), 64, identification=n % 65536)[0] for n in range(MAX_PENDING + 500)]
+    decoder = Decoder()
+    decoded = decoder.decode(window_of(timed(frames)))
+    assert decoded.not_decoded == {"ip fragment of an incomplete packet": 500}
+    assert decoder.finish().total() == MAX_PENDING
+
+
+def test_a_datagram_in_fragments_has_its_octets_beside_the_table() -> None:
+    message = bytes(range(200)) * 20
+    for make in (fragments_v4, fragments_v6):
+        frames = make(udp(message), 512, protocol=17)
+        window = window_of(timed(frames))
+        decoded = decode(window)
+        assert decoded.datagrams.number.tolist() == [len(frames)]
+        assert decoded.datagrams.payload_bytes.tolist() == [len(message)]
+        assert decoded.datagrams.captured_payload_bytes.tolist() == [504]
+        assert decoded.reassembled == {len(frames): message}
+
+
+def test_snap_cut_fragments_miss_octets() -> None:
+    frames = fragments_v4(SEGMENT, 512)
+    (window,) = open_capture(io.BytesIO(pcap(timed(frames), snap_bytes=200))).windows()
+    packets = decode(window).packets
+    assert packets.payload_bytes.sum() == len(DATA)
+    assert (packets.captured_payload_bytes < packets.payload_bytes).any()
+
+
+@pytest.mark.parametrize("name", ["gre", "vxlan", "6in4"])
+def test_tunnel_packets_in_fragments(name: str) -> None:
+    """The outer packet was too long: the inner TCP segment is found all the same."""
+    outer = ENCAPSULATIONS[name][1][14:]
+    protocol, inner = outer[9], outer[20:]
+    window = window_of(timed(fragments_v4(inner, 80, protocol=protocol)))
+    packets = decode(window).packets
+    assert int(packets.seq.min()) == SEQ
+    assert stream_of(packets, window) == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@needs_tshark
+@pytest.mark.parametrize("make", [fragments_v4, fragments_v6])
+def test_as_tshark_puts_them_together(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    frames: Sequence[bytes] = make(SEGMENT, 24)
+    path = tmp_path / "fragments.pcap"
+    path.write_bytes(pcap(timed(frames)))
+    command = ["tshark", "-r", str(path), "-T", "fields", "-e", "tcp.seq_raw", "-e", "tcp.len", "-e", "tcp.payload"]
+    said = [
+        line
+        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        if line.strip()
+    ]
+    assert said == [f"1000\t{len(DATA)}\t{DATA.hex()}"]
