@@ -41,6 +41,8 @@ class Leg:
     keyless: tuple[Sequence[TlsRecordView], Sequence[TlsRecordView]] | None = None
     """Records of a TLS session that nothing opened, client's and server's: the grammar has to do."""
     http2: Http2Facts | None = None
+    upgraded: bool = False
+    """From HTTP/1.1: the request of stream 1 is the one that 101 answered."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class _Listener:
         if tunnel.kind == "h2c":
             said = http2.decode(tunnel.client, tunnel.server, upgraded_from=tunnel.turn)
             leg.turns += said.turns
-            leg.http2 = said.h2
+            leg.http2, leg.upgraded = said.h2, True
             self._dialogue.anomalies += said.anomalies
             self._dialogue.http_version = said.protocol
         elif tunnel.kind == "connect":

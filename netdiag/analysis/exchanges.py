@@ -29,7 +29,7 @@ def delivered(moment: Moment) -> Mark:
 
 
 def set_up_marks(connection: Connection, lookup: Lookup | None = None) -> Marks:
-    """What happened before the first request of a connection; marks that were not captured are absent."""
+    """Name resolution and TCP handshake; marks that were not captured are absent. Layers above add their own."""
     marks: Marks = {}
     if lookup is not None:
         marks[M.DNS_QUERY], marks[M.DNS_ANSWER] = lookup.query, lookup.answer
@@ -37,8 +37,6 @@ def set_up_marks(connection: Connection, lookup: Lookup | None = None) -> Marks:
         marks[M.SYN] = Mark(connection.syn_at, connection.syn_packet)
     if connection.syn_ack_at is not None and connection.syn_at is not None:
         marks[M.SYN_ACK] = Mark(connection.syn_ack_at, connection.syn_ack_packet)
-    if connection.tls is not None:
-        marks.update(handshake_marks(connection.tls))
     return marks
 
 
@@ -100,8 +98,12 @@ def drafts_of(
     *,
     gaps: bool = False,
     server_name: str | None = None,
+    upgraded: bool = False,
 ) -> list[Draft]:
-    """The exchanges of one connection whose messages could be read; the first request pays for the set-up."""
+    """The exchanges of one connection whose messages could be read; the first request pays for the set-up.
+
+    ``upgraded``: from HTTP/1.1 to HTTP/2, so that stream 1 answers the request that 101 answered before (RFC 7540 section 3.2).
+    """
     drafts: list[Draft] = []
     quiet_since: int | None = None
     for ordinal, turn in enumerate(turns):
@@ -111,9 +113,12 @@ def drafts_of(
             marks = {**set_up, **marks}
         if not marks:
             continue
-        ending = ending_of(turn, connection, gaps=gaps)
+        missing = bool(turn.request_missing_bytes or turn.response_missing_bytes)
+        ending = ending_of(turn, connection, gaps=gaps or missing)
         draft = _draft(connection, turn, marks, ending, ordinal, server_name)
         draft.idle_before_ns = _idle_ns(turn, quiet_since)
+        if upgraded and turn.stream_id == 1:
+            draft.request_packet = None  # the packet with that request belongs to the exchange that 101 ended
         drafts.append(draft)
         quiet_since = _later(quiet_since, _ends_at(draft))
     _name_the_opener(drafts, connection)

@@ -36,7 +36,12 @@ def requests_of(
             drafts += _told_by_length(connection, opening, leg, unopened[place])
         else:
             drafts += drafts_of(
-                connection, {**opening, **leg.marks}, leg.turns, gaps=leg.gaps, server_name=_name(connection)
+                connection,
+                {**opening, **leg.marks},
+                leg.turns,
+                gaps=leg.gaps,
+                server_name=_name(connection),
+                upgraded=leg.upgraded,
             )
     if not drafts:
         drafts = _never_asked(connection, opening, dialogue, capture_ends_at)
