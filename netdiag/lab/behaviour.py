@@ -6,14 +6,13 @@ Values are written by people, so times are in milliseconds here (and only here);
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Any
 from urllib.parse import parse_qsl
 
 from netdiag.errors import UsageError
+from netdiag.lab.strict import checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +124,9 @@ class Behaviour:
 
 
 DEFAULT = Behaviour()
-_FIELDS: dict[str, Any] = typing.get_type_hints(Behaviour)
-_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+LONGEST_MS = 3_600_000.0
+"""One hour."""
+_NAMES = {f.name for f in dataclasses.fields(Behaviour)}
 _CHOICES = {
     "framing": ("auto", "length", "chunked", "close"),
     "goaway": ("before", "with", "after"),
@@ -136,13 +136,15 @@ _POSITIVE = ("burst", "body_pieces", "write_calls")
 
 def is_knob(name: str) -> bool:
     """Whether a behaviour can be changed by this name."""
-    return name in _FIELDS
+    return name in _NAMES
 
 
 def changed(base: Behaviour, values: Mapping[str, Any], *, where: str) -> Behaviour:
     """``base`` with knobs set; text is converted. Raises UsageError naming ``where`` and the key that cannot be."""
-    checked = {name: _checked(name, value, where) for name, value in values.items()}
-    return dataclasses.replace(base, **checked)
+    values = checked(Behaviour, values, where)
+    for name, value in values.items():
+        _check_range(name, value, where)
+    return dataclasses.replace(base, **values)
 
 
 def from_query(base: Behaviour, query: str) -> Behaviour:
@@ -157,56 +159,12 @@ def from_text(base: Behaviour, text: str, *, where: str) -> Behaviour:
     return changed(base, dict(pairs), where=where)
 
 
-def _checked(name: str, value: Any, where: str) -> Any:
-    if name not in _FIELDS:
-        raise UsageError(f"{where}: there is no {name!r}", advice=f"known: {', '.join(sorted(_FIELDS))}")
-    try:
-        result = _converted(value, _FIELDS[name])
-    except (TypeError, ValueError):
-        raise UsageError(f"{where}: {name} cannot be {value!r}") from None
-    _check_range(name, result, where)
-    return result
-
-
 def _check_range(name: str, value: Any, where: str) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 1e12:
-        raise UsageError(f"{where}: {name} cannot be {value!r}: it must be a number from 0 on")
+    if isinstance(value, float) and value > LONGEST_MS:
+        raise UsageError(f"{where}: {name} is more than {LONGEST_MS:.0f} ms")
     if name in _POSITIVE and value < 1:
         raise UsageError(f"{where}: {name} must be at least 1")
     if name in ("status", "fail_status") and not 200 <= value <= 599:
         raise UsageError(f"{where}: {name} must be a final status, 200 to 599, not {value}")
     if name in _CHOICES and value is not None and value not in _CHOICES[name]:
         raise UsageError(f"{where}: {name} must be one of {', '.join(_CHOICES[name])}, not {value!r}")
-
-
-def _converted(value: Any, annotation: Any) -> Any:
-    """Convert a TOML value or text to the type of a field (``X | None`` accepts ``none`` as text)."""
-    options = _options(annotation)
-    if type(None) in options and (value is None or value == "none"):
-        return None
-    wanted = next(o for o in options if o is not type(None))
-    if wanted is bool:
-        return value if isinstance(value, bool) else _flag(value)
-    if isinstance(value, bool):
-        raise TypeError
-    if wanted is int:
-        return _whole(value)
-    if wanted is float:
-        return float(value)
-    return str(value)
-
-
-def _options(annotation: Any) -> Iterable[Any]:
-    return get_args(annotation) if get_origin(annotation) in (typing.Union, types.UnionType) else (annotation,)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, str) or value.lower() not in _FLAGS:
-        raise ValueError
-    return _FLAGS[value.lower()]
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, float) and not value.is_integer():
-        raise ValueError
-    return int(value)
