@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,7 +49,11 @@ _SETTINGS: dict[str, Any] = {
 @contextmanager
 def settings() -> Iterator[None]:
     """Our settings for the time of drawing or saving, whatever a notebook has set; matplotlib's defaults for all others."""
-    with matplotlib.rc_context(), matplotlib.rc_context(matplotlib.rcParamsDefault):
+    with matplotlib.rc_context():
+        # Reading or setting the backend would load pyplot, and with it perhaps a window system.
+        untouched = {"backend", "backend_fallback"}
+        defaults = matplotlib.rcParamsDefault
+        matplotlib.rcParams.update({name: defaults[name] for name in defaults if name not in untouched})
         matplotlib.rcParams.update(_SETTINGS)
         yield
 
@@ -63,7 +68,9 @@ class Picture(Figure):
         """The picture as ``png``, ``svg`` or ``pdf``: the same records give the same octets."""
         buffer = io.BytesIO()
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-        with settings():
+        with settings(), warnings.catch_warnings():
+            # A path in a script that our font lacks is drawn as boxes (and is real text in SVG): nothing the user could do.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             self.savefig(buffer, format=format, dpi=DPI, metadata=undated.get(format))
         return buffer.getvalue()
 

@@ -58,9 +58,16 @@ def _remark(analysis: Analysis) -> str:
 def files_table(rows: Sequence[Row], *, width: int, ascii_only: bool = False) -> list[Text]:
     """The table as lines; a folder that holds all files is named once."""
     page = Page(width, ascii_only=ascii_only)
-    folder = os.path.dirname(os.path.commonprefix([row.cells[0] for row in rows]))
+    folder = _common_folder([row.cells[0] for row in rows])
     if folder and len(rows) > 1:
         page.line(("in ", MUTED), folder)
         rows = [replace(row, cells=(row.cells[0][len(folder) + 1 :], *row.cells[1:])) for row in rows]
     table(page, _COLUMNS, rows)
     return page.lines
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    try:
+        return os.path.commonpath([os.path.dirname(path) for path in paths])
+    except ValueError:  # absolute and relative paths mixed, or no path at all
+        return ""

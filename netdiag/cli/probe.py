@@ -1,0 +1,306 @@
+"""``netdiag probe``: options with curl's names, one plan, one call of the library, one report, exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from netdiag.cli.console import common_options
+
+if TYPE_CHECKING:
+    from netdiag.probe.plan import ProbeConfig
+    from netdiag.records.analysis import Analysis
+
+LAB_PATH = "/v1/chat/completions"
+LAB_BODY = b'{"model": "lab", "stream": true, "messages": [{"role": "user", "content": "hello"}]}'
+CAPTURE_ENDING = ".pcapng"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeOptions:
+    """What the user chose."""
+
+    urls: tuple[str, ...]
+    lab: bool
+    trials: int
+    arms: tuple[str, ...]
+    http1: bool
+    http2: bool
+    warm: bool
+    request: str | None
+    headers: tuple[str, ...]
+    data: tuple[str, ...]
+    insecure: bool
+    cacert: str | None
+    resolve: tuple[str, ...]
+    proxy: str | None
+    location: bool
+    user_agent: str | None
+    timeout: float
+    connect_timeout: float
+    idle: float
+    concurrency: int
+    seed: int | None
+    policy: str
+    capture: str
+    capture_interface: str | None
+    allow_link_local: bool
+    embed_keys: bool
+    keep_keys: str | None
+    json: bool
+    outputs: tuple[str, ...]
+    force: bool
+    top: int | None
+    picture: str | None
+    strict: bool
+
+
+@click.command(
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 69 no right to capture, 73 output, 75 network."
+)
+@click.argument("urls", nargs=-1, metavar="URL...")
+@click.option("--lab", is_flag=True, help="Probe the built-in lab server on loopback instead of a URL.")
+@click.option(
+    "-n", "--trials", default=4, show_default=True, help="Calls per arm, after a first one that is not counted."
+)
+@click.option("--http1.1", "http1", is_flag=True, help="Only HTTP/1.1; the default tries both.")
+@click.option("--http2", "http2", is_flag=True, help="Only HTTP/2.")
+@click.option("--warm", is_flag=True, help="Reuse one connection per arm; the default opens one per call.")
+@click.option(
+    "--arm", "arms", multiple=True, metavar="WORDS", help="An arm like h2+warm or h1+ipv6+tls1.2; repeatable."
+)
+@click.option("-X", "--request", metavar="METHOD", help="Method; GET, or POST with -d.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="Header field, or @FILE of them; repeatable.",
+)
+@click.option("-d", "--data", multiple=True, metavar="DATA", help="Request body, or @FILE; several are joined by &.")
+@click.option("-k", "--insecure", is_flag=True, help="Do not verify the certificate; every result says so.")
+@click.option("--cacert", metavar="FILE", help="Trust only these certificates (PEM).")
+@click.option("--resolve", multiple=True, metavar="HOST:PORT:ADDR", help="Connect to this address; repeatable.")
+@click.option("-x", "--proxy", metavar="URL", help="HTTP proxy; none by default, whatever the environment says.")
+@click.option("-L", "--location", is_flag=True, help="Follow redirects.")
+@click.option("-A", "--user-agent", metavar="TEXT")
+@click.option(
+    "-m", "--timeout", "--max-time", default=30.0, show_default=True, metavar="SECONDS", help="For one whole call."
+)
+@click.option(
+    "--connect-timeout", default=10.0, show_default=True, metavar="SECONDS", help="For name resolution and TCP."
+)
+@click.option("--idle", default=0.0, metavar="SECONDS", help="Pause before every call.")
+@click.option("--concurrency", default=1, metavar="N", help="Calls at once per arm.")
+@click.option("--seed", type=int, metavar="N", help="Of the random order of arms.")
+@click.option("--policy", default="none", metavar="NAME", help="Retries: none, article, openai, anthropic.")
+@click.option(
+    "--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="auto", show_default=True
+)
+@click.option("--capture-interface", metavar="NAME", help="The default follows the route to the target.")
+@click.option("--allow-link-local", is_flag=True, help="Permit link-local and metadata addresses.")
+@click.option(
+    "--embed-keys", is_flag=True, help="Put the session keys into -o NAME.pcapng: it is then as secret as the traffic."
+)
+@click.option("--keep-keys", metavar="FILE", help="Keep the session keys in this file (0600).")
+@click.option("--json", is_flag=True, help="Print the JSON document.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NAME",
+    help="Also write .png, .svg, .pdf, .json or .pcapng; repeatable.",
+)
+@click.option("--force", is_flag=True, help="Replace existing output files.")
+@click.option(
+    "--top", type=click.IntRange(min=0), metavar="N", help="The N slowest requests phase by phase; 0 for all."
+)
+@click.option("--picture", type=click.Choice(("waterfall", "distributions")), help="What -o draws.")
+@click.option("--strict", is_flag=True, help="Exit 2 when the result is partial.")
+@common_options
+def probe(**options: object) -> int:
+    """Make requests over HTTP/1.1 and HTTP/2 while capturing, and split every one into its phases.
+
+    \b
+    netdiag probe https://example.com/ -o timeline.png
+    netdiag probe https://api.example.com/v1/models -n 20 --warm -H @secret-header.txt
+    netdiag probe --lab
+    """
+    return run(ProbeOptions(**options))  # type: ignore[arg-type]
+
+
+def run(options: ProbeOptions) -> int:
+    """Do what the options say; the exit code."""
+    from netdiag.cli import exit_codes, outputs
+    from netdiag.errors import UsageError
+
+    outputs.check(options.outputs, (".json", CAPTURE_ENDING, *outputs.PICTURES), force=options.force)
+    if bool(options.urls) == options.lab:
+        raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
+    with _target(options) as target:
+        config = plan(options, **target)
+        analysis = _measure(config, options)
+    _render(analysis, options)
+    return exit_codes.of_result(analysis, None, strict=options.strict)
+
+
+@contextlib.contextmanager
+def _target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
+    """What ``--lab`` changes in the plan: a server of our own for as long as the probe lasts."""
+    if not options.lab:
+        yield {}
+        return
+    from netdiag.lab import Behaviour, LabConfig, LabServer
+
+    behaviour = Behaviour(wait_ms=60, events=12, gap_ms=15, first_event_ms=75)
+    with LabServer(LabConfig(behaviour=behaviour, tls_ms=8)) as server:
+        target: dict[str, Any] = {"urls": (server.url + LAB_PATH,), "cacert": options.cacert or server.ca_file}
+        if not options.data:
+            target |= {"body": LAB_BODY, "headers": (*_headers(options), ("content-type", "application/json"))}
+        yield target
+
+
+def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
+    """The plan of a probe. Raises ``UsageError`` for what cannot be."""
+    from netdiag.probe.plan import ProbeConfig
+
+    captures = [path for path in options.outputs if path.lower().endswith(CAPTURE_ENDING)]
+    body = _body(options)
+    fields: dict[str, Any] = {
+        "urls": options.urls,
+        "arms": _arms(options),
+        "trials": options.trials,
+        "warm": options.warm,
+        "method": options.request,
+        "headers": _headers(options, form=body is not None),
+        "body": body,
+        "insecure": options.insecure,
+        "cacert": options.cacert,
+        "resolve": options.resolve,
+        "timeout_s": options.timeout,
+        "connect_timeout_s": options.connect_timeout,
+        "capture": options.capture,
+        "interface": options.capture_interface,
+        "save_capture": captures[0] if captures else None,
+        "embed_keys": options.embed_keys,
+        "keep_keys": options.keep_keys,
+        "seed": options.seed,
+        "idle_s": options.idle,
+        "concurrency": options.concurrency,
+        "proxy": options.proxy,
+        "follow_redirects": options.location,
+        "policy": options.policy,
+        "allow_link_local": options.allow_link_local,
+    }
+    if options.user_agent is not None:
+        fields["user_agent"] = options.user_agent
+    return ProbeConfig(**(fields | changes))
+
+
+def _arms(options: ProbeOptions) -> tuple[str, ...]:
+    chosen = tuple(name for name, wanted in (("h1", options.http1), ("h2", options.http2)) if wanted)
+    return options.arms or chosen or ("h1", "h2")
+
+
+def _headers(options: ProbeOptions, *, form: bool = False) -> tuple[tuple[str, str], ...]:
+    """Fields as curl takes them: ``Name: value``, ``@FILE`` with one a line, and a form's content type for a body that names none."""
+    from netdiag.errors import UsageError
+
+    fields = []
+    for line in (line for text in options.headers for line in _lines(text)):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise UsageError("-H: write 'Name: value', or @FILE")  # the text itself may be a secret
+        fields.append((name.strip(), value.strip()))
+    if form and not any(name.lower() == "content-type" for name, _ in fields):
+        fields.append(("content-type", "application/x-www-form-urlencoded"))
+    return tuple(fields)
+
+
+def _lines(text: str) -> list[str]:
+    if not text.startswith("@"):
+        return [text]
+    return [line for line in _read(text[1:]).decode("utf-8", "replace").splitlines() if line.strip()]
+
+
+def _body(options: ProbeOptions) -> bytes | None:
+    """As curl's ``-d``: parts joined by ``&``; line ends of a file are left out."""
+    if not options.data:
+        return None
+    parts = [
+        _read(part[1:]).translate(None, b"\r\n") if part.startswith("@") else part.encode() for part in options.data
+    ]
+    return b"&".join(parts)
+
+
+def _read(path: str) -> bytes:
+    from netdiag.errors import UsageError
+
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"@{path}: {error.strerror}") from error
+
+
+def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
+    from netdiag import api
+    from netdiag.cli.progress import progress
+
+    if config.save_capture is not None and options.force:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(config.save_capture)
+    with progress("probing", unit="requests", quiet=options.json) as report:
+        return api.probe(config, progress=report)
+
+
+def _render(analysis: Analysis, options: ProbeOptions) -> None:
+    from netdiag.cli import outputs
+
+    if options.json:
+        from netdiag.export import json
+
+        json.write(analysis, sys.stdout)
+    else:
+        _report(analysis, options)
+    for path in options.outputs:
+        if outputs.ending_of(path) != CAPTURE_ENDING:
+            wanted = outputs.Wanted(path=path, ending=outputs.ending_of(path), drawing=options.picture)
+            outputs.write(analysis, wanted)
+    if not options.json:
+        _files_written(analysis, options)
+
+
+def _report(analysis: Analysis, options: ProbeOptions) -> None:
+    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.export.text import Selection, report
+
+    show(report(analysis, width=console().width, ascii_only=ascii_only(), selection=Selection(top=options.top)))
+
+
+def _files_written(analysis: Analysis, options: ProbeOptions) -> None:
+    """One line for the person: what was written, and which of it is secret."""
+    from netdiag.cli.console import note
+
+    parts = []
+    for path in options.outputs:
+        if not path.lower().endswith(CAPTURE_ENDING):
+            parts.append(f"{path} written")
+        elif not os.path.exists(path):
+            parts.append(f"{path} not written: no packets")
+        elif options.embed_keys:
+            parts.append(f"{path} written, KEYS INSIDE: as secret as the traffic")
+        else:
+            parts.append(f"{path} written (keys not embedded; --embed-keys to embed)")
+    if options.keep_keys:
+        parts.append(f"SESSION KEYS kept in {options.keep_keys}: they open the traffic")
+    if parts:
+        note(" · ".join(parts))

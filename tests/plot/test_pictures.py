@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from netdiag import plot
+from netdiag.errors import OutputError, UsageError
+from netdiag.palette import PHASE_HUES
+from netdiag.plot.style import Picture, thousands
+from netdiag.plot.waterfalls import MOST_ROWS
+from netdiag.records.analysis import Analysis
+from netdiag.records.source import EvidenceLevel
+from tests.support import analyses
+from tests.support.hostile import FORBIDDEN, PAYLOADS
+
+PICTURES: dict[str, Callable[[], Picture]] = {
+    "one request": lambda: plot.waterfall(analyses.one_request()),
+    "reused": lambda: plot.waterfall(analyses.reused()),
+    "multiplexed": lambda: plot.waterfall(analyses.multiplexed()),
+    "keyless": lambda: plot.waterfall(analyses.keyless()),
+    "failures": lambda: plot.waterfall(analyses.failures()),
+    "retried": lambda: plot.waterfall(analyses.retried()),
+    "streamed": lambda: plot.waterfall(analyses.streamed()),
+    "two arms": lambda: plot.waterfall(analyses.two_arms()),
+    "many": lambda: plot.waterfall(analyses.many()),
+    "nothing": lambda: plot.waterfall(Analysis(source=analyses.source())),
+    "lanes": lambda: plot.lanes(analyses.lanes()),
+    "lanes without packets": lambda: plot.lanes(analyses.streamed(), 0),
+    "distributions": lambda: plot.distributions(analyses.two_arms()),
+    "distributions of a file": lambda: plot.distributions(analyses.many(30)),
+    "distributions of nothing": lambda: plot.distributions(Analysis(source=analyses.source())),
+    "arrival": lambda: plot.arrival(analyses.streamed(), 0),
+}
+
+
+def words(picture: Figure) -> str:
+    return "\n".join(text.get_text() for text in picture.findobj(Text))
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_a_figure_of_ticket_width_that_draws(name: str) -> None:
+    picture = PICTURES[name]()
+    assert isinstance(picture, Figure)
+    png = picture.rendered("png")
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20], "big") == 1_200
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_same_records_give_the_same_octets(name: str) -> None:
+    assert PICTURES[name]().rendered("svg") == PICTURES[name]().rendered("svg")
+
+
+@pytest.mark.parametrize("format", ["png", "pdf"])
+def test_other_formats_are_as_steady(format: str) -> None:
+    picture = PICTURES["failures"]
+    assert picture().rendered(format) == picture().rendered(format)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_an_svg_is_well_formed_and_its_text_selectable(name: str) -> None:
+    svg = PICTURES[name]().rendered("svg").decode()
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    assert "<text" in svg
+    assert "<dc:date>" not in svg
+
+
+def test_the_picture_says_what_was_measured() -> None:
+    shown = words(plot.waterfall(analyses.one_request()))
+    assert "slow.pcapng · api.example.com · 1 request" in shown
+    assert "evidence L3: 812 packets, 0 dropped, keys" in shown
+    assert "time since the first request began (ms)" in shown
+    assert "287.4 ms" in shown
+    assert "214.9" in shown
+
+
+def test_trials_are_compared_from_their_beginnings_by_arm() -> None:
+    shown = words(plot.waterfall(analyses.two_arms()))
+    assert "time since each request began (ms)" in shown
+    assert "HTTP/1.1" in shown
+    assert "HTTP/2" in shown
+    assert "trial 9" in shown
+
+
+def test_rows_of_one_connection_are_tied() -> None:
+    assert "connection 0" in words(plot.waterfall(analyses.multiplexed()))
+    assert "connection" not in words(plot.waterfall(analyses.one_request()))
+
+
+def test_more_rows_than_can_be_read_are_cut_with_a_note() -> None:
+    picture = plot.waterfall(analyses.many(300))
+    assert f"only the slowest {MOST_ROWS} of 300 are drawn" in words(picture)
+    assert picture.get_figheight() < 20
+
+
+def test_bars_are_one_collection_a_phase_in_the_terminal_s_hues() -> None:
+    from matplotlib.colors import to_hex
+
+    axes = plot.waterfall(analyses.reused()).axes[0]
+    hues = [to_hex(c.get_facecolor()[0]) for c in axes.collections if isinstance(c, PolyCollection)]
+    expected = [PHASE_HUES[name].lower() for name in ("dns", "tcp", "tls", "send", "wait", "transfer", "unattributed")]
+    assert hues == expected
+
+
+def test_unattributed_time_is_drawn_white_with_an_outline() -> None:
+    axes = plot.waterfall(analyses.one_request()).axes[0]
+    last = [c for c in axes.collections if isinstance(c, PolyCollection)][-1]
+    assert tuple(last.get_facecolor()[0][:3]) == (1, 1, 1)
+    assert tuple(last.get_edgecolor()[0][:3]) != (1, 1, 1)
+
+
+def test_a_failure_says_how_it_failed() -> None:
+    shown = words(plot.waterfall(analyses.failures()))
+    for reason in ("DNS failure", "refused", "TLS failure", "reset", "read timeout", "200 closed early"):
+        assert reason in shown
+
+
+def test_a_partial_or_unverified_result_says_so() -> None:
+    source = analyses.source(cut_at_byte=99, verification="off (--insecure)", dropped_packets=None)
+    shown = words(plot.waterfall(replace(analyses.one_request(), source=source)))
+    assert "cut at byte 99" in shown
+    assert "certificate NOT verified" in shown
+    assert "drops unknown" in shown
+
+
+def test_a_picture_without_packets_names_its_level() -> None:
+    source = analyses.source(kind="probe", path=None, packets=0, evidence_level=EvidenceLevel.L1)
+    assert "evidence L1: kernel stamps, no packets" in words(
+        plot.waterfall(replace(analyses.one_request(), source=source))
+    )
+
+
+def test_lanes_show_packets_records_messages_holes_and_phases() -> None:
+    shown = words(plot.lanes(analyses.lanes()))
+    for part in (
+        "13 packets",
+        "ClientHello 1.8 kB",
+        "NewSessionTicket",
+        "response head",
+        "1.4 kB missing for 44.0 ms",
+        "resent 23",
+        "wait 60.0 ms",
+    ):
+        assert part in shown
+
+
+def test_lanes_of_an_analysis_say_that_packets_are_not_shown() -> None:
+    assert "packets not shown" in words(plot.lanes(analyses.one_request(), 0))
+
+
+def test_an_unknown_exchange_is_a_key_error() -> None:
+    with pytest.raises(KeyError, match="no exchange 9"):
+        plot.lanes(analyses.one_request(), 9)
+    with pytest.raises(KeyError, match="has no events"):
+        plot.arrival(analyses.one_request(), 0)
+
+
+def test_every_trial_is_a_dot_and_the_median_has_its_interval() -> None:
+    picture = plot.distributions(analyses.two_arms())
+    total = picture.axes[-1]
+    assert sum(len(c.get_offsets()) for c in total.collections if c.get_offsets().shape[0] > 1) == 20
+    assert "290.5 [277.9, 303.1] ms  n 10" in words(picture)
+
+
+def test_the_stall_is_named_on_the_arrival_line() -> None:
+    assert "stall\n400.0 ms" in words(plot.arrival(analyses.streamed(), 0))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+def test_hostile_text_in_an_svg(payload: str) -> None:
+    analysis = analyses.one_request()
+    e = replace(analysis.exchanges[0], path=payload, method=payload, authority=payload, arm=payload)
+    session = analyses.session(sni=payload)
+    hostile = replace(
+        analysis, exchanges=(e,), connections=(analyses.connection(tls=session),), source=analyses.source(path=payload)
+    )
+    svg = plot.waterfall(hostile).rendered("svg").decode()
+    root = ElementTree.fromstring(svg)
+    assert not [node for node in root.iter() if node.tag.rpartition("}")[2] in ("script", "foreignObject", "a")]
+    assert not any(name.lower().startswith("on") for node in root.iter() for name in node.attrib)
+    assert not FORBIDDEN.search(svg.replace("\n", ""))
+
+
+@pytest.mark.parametrize("payload", ["a$$b", "$\\frac{1}{0}$", "\x1b[2J", "\ud800", "中" * 50, "a\0b"])
+def test_hostile_text_in_every_other_picture(payload: str) -> None:
+    rows = analyses.lanes()
+    e = replace(rows.exchange, path=payload, authority=payload)
+    records = tuple(replace(r, label=payload) for r in rows.records)
+    for picture in (
+        plot.lanes(replace(rows, exchange=e, records=records)),
+        plot.arrival(
+            replace(analyses.streamed(), exchanges=(replace(analyses.streamed().exchanges[0], path=payload),)), 0
+        ),
+        plot.distributions(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+    ):
+        assert picture.rendered("png").startswith(b"\x89PNG")
+        ElementTree.fromstring(picture.rendered("svg"))
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+def test_save_writes_the_format_of_the_ending(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"picture{ending}"
+    plot.save(plot.waterfall(analyses.one_request()), target)
+    assert target.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_save_refuses_other_endings_and_places_that_cannot_be_written(tmp_path: Path) -> None:
+    picture = plot.waterfall(analyses.one_request())
+    with pytest.raises(UsageError, match=r"no picture format \.gif"):
+        plot.save(picture, tmp_path / "x.gif")
+    with pytest.raises(OutputError):
+        plot.save(picture, tmp_path / "none" / "x.png")
+
+
+def test_a_notebook_shows_a_picture_by_itself() -> None:
+    assert plot.waterfall(analyses.one_request())._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_user_s_settings_change_nothing() -> None:
+    import matplotlib
+
+    before = plot.waterfall(analyses.one_request()).rendered("png")
+    with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "text.usetex": False, "figure.dpi": 30}):
+        assert plot.waterfall(analyses.one_request()).rendered("png") == before
+
+
+def test_pyplot_is_never_imported() -> None:
+    code = (
+        "import sys; from netdiag import plot; from tests.support import analyses as a;"
+        "plot.waterfall(a.one_request()).rendered('svg'); plot.lanes(a.lanes()); plot.distributions(a.two_arms());"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("value", "label"), [(0.0, "0"), (0.25, "0.25"), (12_000.0, "12,000"), (-5.0, "−5"), (1e-7, "0")]
+)
+def test_tick_labels(value: float, label: str) -> None:
+    assert thousands(value, 0) == label
