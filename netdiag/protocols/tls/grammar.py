@@ -103,17 +103,25 @@ _TICKET_WINDOW_NS = 250_000_000
 
 
 def finished_by_size(
-    client: Sequence[TlsRecordView], server: Sequence[TlsRecordView], *, suite: Suite, version: int
+    client: Sequence[TlsRecordView],
+    server: Sequence[TlsRecordView],
+    *,
+    suite: Suite,
+    version: int,
+    offers_settings: bool = False,
 ) -> FinishedBySize | None:
     """Finds the client's Finished of a TLS 1.3 handshake without keys; None when no record has its size in its place.
 
     It is the client's first protected record of that size; only 0-RTT data with EndOfEarlyData, or a client certificate with its proof,
-    may come before it, and then something of another size does.
+    may come before it, and then something of another size does. ``offers_settings``: the ClientHello has the application_settings
+    extension, so the Finished may share its record with an EncryptedExtensions of the client.
     """
     length = finished_length(suite, version)
     if length is None:
         return None
-    found = _first_of_length(client, length)
+    found = _first_protected(client, _shared_lengths(length, offers_settings=offers_settings))
+    if found is None:
+        found = _first_of_length(client, length)
     if found is None:
         return None
     end = _server_flight_end(server, client[found].first_seen_at)
@@ -125,6 +133,26 @@ def finished_by_size(
     )
     tickets = _tickets(server, 0 if end is None else end + 1, suite=suite, version=version)
     return FinishedBySize(client_finished=found, server_flight_end=end, early_data_accepted=accepted, tickets=tickets)
+
+
+_EMPTY_CERTIFICATE = 8
+"""A client that was asked for a certificate and has none answers with an empty Certificate (RFC 8446 section 4.4.2)."""
+_CLIENT_SETTINGS = 10
+"""draft-vvv-tls-alps: the client's EncryptedExtensions with empty application settings, as browsers send it."""
+
+
+def _shared_lengths(length: int, *, offers_settings: bool) -> tuple[int, ...]:
+    """Record lengths of a Finished that shares its record with the small messages which may come just before it."""
+    alone = (length, length + _EMPTY_CERTIFICATE)
+    return (*alone, *(one + _CLIENT_SETTINGS for one in alone)) if offers_settings else alone
+
+
+def _first_protected(records: Sequence[TlsRecordView], lengths: tuple[int, ...]) -> int | None:
+    """The very first protected record, if it has one of these lengths."""
+    for index in range(min(len(records), _MOST_CLIENT_RECORDS)):
+        if records[index].content_type == ContentType.APPLICATION_DATA:
+            return index if records[index].length in lengths else None
+    return None
 
 
 def _first_of_length(records: Sequence[TlsRecordView], length: int) -> int | None:

@@ -148,6 +148,14 @@ class ClientHello:
         return self.extensions.get(ExtensionType.SESSION_TICKET, b"")
 
     @property
+    def offers_settings(self) -> bool:
+        """Whether it offers application settings (draft-vvv-tls-alps), for which the client sends a message of its own before Finished."""
+        return (
+            ExtensionType.APPLICATION_SETTINGS in self.extensions
+            or ExtensionType.APPLICATION_SETTINGS_OLD in self.extensions
+        )
+
+    @property
     def offers_ech(self) -> bool:
         """Whether an encrypted hello is inside (real or GREASE)."""
         return (

@@ -69,6 +69,9 @@ class ExtensionType(IntEnum):
     SUPPORTED_VERSIONS = 43
     KEY_SHARE = 51
     NEXT_PROTOCOL_NEGOTIATION = 13172
+    APPLICATION_SETTINGS_OLD = 17513
+    APPLICATION_SETTINGS = 17613
+    """draft-vvv-tls-alps, in browsers."""
     ENCRYPTED_CLIENT_HELLO = 0xFE0D
     """RFC 9849. An outer extension, whether real or GREASE."""
     ENCRYPTED_SERVER_NAME = 0xFFCE

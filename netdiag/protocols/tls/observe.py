@@ -133,7 +133,13 @@ def _by_size(session: Session) -> grammar.FinishedBySize | None:
     suite, version = session.suite, session.version
     if suite is None or version is None or not is_tls13(version) or session.client.finished is not None:
         return None
-    return grammar.finished_by_size(session.client.records, session.server.records, suite=suite, version=version)
+    return grammar.finished_by_size(
+        session.client.records,
+        session.server.records,
+        suite=suite,
+        version=version,
+        offers_settings=session.hello is not None and session.hello.offers_settings,
+    )
 
 
 def _handshake(session: Session, guess: grammar.FinishedBySize | None) -> Handshake:
