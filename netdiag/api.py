@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from netdiag.analysis.join import join, without_packets
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.errors import KeyLogError
@@ -90,32 +91,37 @@ def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) ->
 def _analysed_probe(measurement: Measurement) -> Analysis:
     recording, captured = measurement.recording, measurement.captured
     if captured is None:
-        empty = Source(
+        joined = without_packets(recording, _source_without_packets(measurement))
+    else:
+        analysis = _analyze(captured.path, recording.keylog, None)
+        source = dataclasses.replace(
+            analysis.source,
             kind="probe",
-            path=None,
-            format=None,
-            packets=0,
-            link_types=(),
-            first_at=None,
-            last_at=None,
-            timestamp_resolution_ns=None,
-            dropped_packets=None,
-            evidence_level=measurement.level,
+            path=measurement.saved,
+            dropped_packets=captured.counts.dropped,
+            capture_backend=captured.backend,
             note=measurement.note,
             verification=recording.verification,
         )
-        return Analysis(source=empty)
-    analysis = _analyze(captured.path, recording.keylog, None)
-    source = dataclasses.replace(
-        analysis.source,
+        joined = join(dataclasses.replace(analysis, source=source), recording)
+    return dataclasses.replace(joined, statistics=statistics(joined.exchanges))
+
+
+def _source_without_packets(measurement: Measurement) -> Source:
+    return Source(
         kind="probe",
-        path=measurement.saved,
-        dropped_packets=captured.counts.dropped,
-        capture_backend=captured.backend,
+        path=None,
+        format=None,
+        packets=0,
+        link_types=(),
+        first_at=None,
+        last_at=None,
+        timestamp_resolution_ns=None,
+        dropped_packets=None,
+        evidence_level=measurement.level,
         note=measurement.note,
-        verification=recording.verification,
+        verification=measurement.recording.verification,
     )
-    return dataclasses.replace(analysis, source=source)
 
 
 def _analyze(path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None) -> Analysis:

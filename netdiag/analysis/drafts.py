@@ -46,7 +46,7 @@ class Draft:
         """The record under its id."""
         breakdown = split(self.marks, ended=self.ended)
         path_ns, think_ns = wait_shares_ns(breakdown, self.connection)
-        turn, held = self.turn or _NOTHING_READ, self.held_up
+        turn, held = self.turn or NOTHING_READ, self.held_up
         return Exchange(
             id=id,
             connection_id=None if self.connection is None else self.connection.id,
@@ -90,7 +90,7 @@ class Draft:
         )
 
 
-_NOTHING_READ = Turn(ordinal=0, protocol="")
+NOTHING_READ = Turn(ordinal=0, protocol="")
 
 
 def wait_shares_ns(breakdown: Breakdown, connection: Connection | None) -> tuple[int | None, int | None]:

@@ -2,7 +2,7 @@
 path at every evidence level (architecture.md, idea 3).
 
 A write's instant is the kernel's transmit stamp of its last octet, a read's the receive stamp; where the kernel gave none, the
-application's own instant stands in. What packets alone would show (name resolution, the TCP handshake) comes from the client's calls.
+application's own instant stands in. What only packets would show (name resolution, the TCP handshake) comes from the client's calls.
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netdiag.analysis.dialogue import Dialogue
+from netdiag.analysis.exchanges import handshake_marks, turn_marks
+from netdiag.analysis.hearing import hear_all
 from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.protocols.tls.keylog import parse_keylog
+from netdiag.protocols.turn import Turn
+from netdiag.records.connection import Connection, Side, Sides, Vantage
 from netdiag.records.exchange import Outcome
-from netdiag.records.recording import ClientConnection, ClientRequest, Recording, SocketOperation, Span
+from netdiag.records.recording import ClientConnection, ClientRequest, Recording, SocketOperation, Span, TcpInfo
 from netdiag.records.timing import Clock
 from netdiag.wire.tables import NONE, SegmentKind, Segments
+from netdiag.wire.tls_records import chain
 
 M = Milestone
 CLIENT, SERVER = 0, 1
@@ -75,11 +82,6 @@ def _segments(rows: list[tuple[int, int, int, int, int, int]]) -> Segments:
     )
 
 
-def has_kernel_stamps(recording: Recording) -> bool:
-    """Whether the kernel stamped anything: the difference between evidence levels L0 and L1."""
-    return any(o.kernel_at is not None for c in recording.connections for o in c.operations)
-
-
 def _mark(at: int) -> Mark:
     return Mark(at, None, Clock.APPLICATION)
 
@@ -135,3 +137,102 @@ def opened(request: ClientRequest, connection: ClientConnection) -> bool:
     begins = [s.started_at for s in (connection.resolve, connection.tcp, connection.tls) if s is not None]
     begins += [a.started_at for a in connection.attempts]
     return not request.reused and (not begins or request.submitted_at <= min(begins))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the recorded octets of one connection say."""
+
+    dialogue: Dialogue
+    marks: Marks
+    """TLS handshake, by the clock of the operations."""
+    clock: Clock
+
+    def turn_of(self, request: ClientRequest, ordinal: int) -> Turn | None:
+        """The turn of a request: by stream, or as the ``ordinal``-th on its connection."""
+        turns = [t for leg in self.dialogue.legs for t in leg.turns if t.method != "CONNECT" and not t.pushed]
+        if request.stream_id is not None:
+            return next((t for t in turns if t.stream_id == request.stream_id), None)
+        return turns[ordinal] if ordinal < len(turns) else None
+
+
+def hear(recording: Recording, clock: Clock) -> dict[int, Heard]:
+    """The same decoding that a capture's octets go through, by connection id of the recording."""
+    streams = streams_of(recording, clock)
+    keylog = parse_keylog(recording.keylog) if recording.keylog else None
+    records = chain(streams.buffer, streams.segments)
+    ports = {c.id: 0 if c.server is None else c.server.port for c in recording.connections}
+    dialogues = hear_all(streams.buffer, streams.segments, records, ports, keylog)
+    by_id = {c.id: c for c in recording.connections}
+    return {i: _heard(dialogue, by_id[i], clock) for i, dialogue in dialogues.items()}
+
+
+def _heard(dialogue: Dialogue, connection: ClientConnection, clock: Clock) -> Heard:
+    stamped = clock is Clock.KERNEL and any(o.kernel_at is not None for o in connection.operations)
+    actual = Clock.KERNEL if stamped else Clock.APPLICATION
+    marks = {} if dialogue.session is None else handshake_marks(dialogue.session)
+    return Heard(dialogue=dialogue, marks=by_clock(marks, actual), clock=actual)
+
+
+def by_clock(marks: Marks, clock: Clock) -> Marks:
+    """The same instants, said to be of ``clock``."""
+    return {milestone: mark._replace(clock=clock) for milestone, mark in marks.items()}
+
+
+def operation_marks(
+    request: ClientRequest, ordinal: int, connection: ClientConnection | None, heard: Heard | None
+) -> tuple[Marks, Turn | None]:
+    """One request by the instants of the connection's own writes and reads; the set-up before TLS is the application's."""
+    turn = None if heard is None else heard.turn_of(request, ordinal)
+    if heard is None or connection is None:
+        return {}, turn
+    marks: Marks = {}
+    if opened(request, connection):
+        marks.update(set_up_marks(connection))
+        marks.update(heard.marks)
+    if turn is not None:
+        marks.update(by_clock(turn_marks(turn), heard.clock))
+    return marks, turn
+
+
+def connection_record(connection: ClientConnection, id: int, heard: Heard | None) -> Connection | None:
+    """What is known of a connection without packets; None when it did not come about."""
+    if connection.client is None or connection.server is None or connection.tcp is None:
+        return None
+    info = connection.tcp_info or TcpInfo()
+    dialogue = None if heard is None else heard.dialogue
+    return Connection(
+        id=id,
+        transport="tcp",
+        client=connection.client,
+        server=connection.server,
+        client_known_by="recording",
+        first_at=connection.tcp.started_at,
+        last_at=connection.closed_at
+        or max((o.application_at for o in connection.operations), default=connection.tcp.ended_at),
+        first_packet=None,
+        last_packet=None,
+        handshake_rtt_ns=connection.tcp.ended_at - connection.tcp.started_at,
+        min_rtt_ns=info.min_rtt_ns,
+        server_rtt_ns=info.min_rtt_ns,
+        vantage=Vantage.CLIENT,
+        closed_at=connection.closed_at,
+        sides=Sides(client=_side(connection, CLIENT, info), server=_side(connection, SERVER, info)),
+        tls=None if dialogue is None else dialogue.session,
+        http_version=None if dialogue is None else dialogue.http_version,
+        application=None if dialogue is None else dialogue.application,
+        proxied=None if dialogue is None else dialogue.proxied,
+    )
+
+
+def _side(connection: ClientConnection, direction: int, info: TcpInfo) -> Side:
+    """Counts of octets from the operations; of segments only what TCP_INFO says (the kernel knows its own retransmissions alone)."""
+    operations = list(_of(connection, direction))
+    return Side(
+        packets=0,
+        payload_bytes=sum(len(o.data) for o in operations),
+        retransmitted_segments=(info.total_retransmissions or 0) if direction == CLIENT else 0,
+        out_of_order_segments=(info.received_out_of_order or 0) if direction == SERVER else 0,
+        first_payload_at=None if not operations else _at(operations[0], Clock.KERNEL),
+        last_payload_at=None if not operations else _at(operations[-1], Clock.KERNEL),
+    )

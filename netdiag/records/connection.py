@@ -78,7 +78,7 @@ class Connection:
     server: Endpoint
     client_known_by: str
     """``syn``, ``syn-ack``, ``client-hello``, ``server-hello``, ``http-request``, ``http-response``, ``port`` (the lower port is taken
-    for the server's) or ``first-packet``."""
+    for the server's), ``first-packet``, or ``recording`` (without packets: the probe was the client)."""
     first_at: int
     last_at: int
     first_packet: int | None
