@@ -19,6 +19,10 @@ MICRO, NANO = 1_000_000, 1_000_000_000
 FIRST_SPAN_BYTES = 1 << 20
 """How much is read at once just after damage; doubled while it goes well."""
 MAX_WINDOW_PACKETS = 1 << 20
+LEAST_RECORDS = 3
+"""That must make sense before a file is taken for a variant."""
+DOUBTFUL_RECORDS = 8
+"""How many records before damage are doubted when their times are odd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +115,20 @@ class PcapReader:
                 fcs_bytes=fcs_bytes,
             )
         )
+        if (major, minor) == (2, 3):  # written both ways
+            captured, original = struct.unpack(self._magic.order + "II", self._octets.text(32, 40).ljust(8, b"\0"))
+            return bool(captured > original)
         return bool((major == 2 and minor < 3) or major == 543)  # DG/UX
 
     def _record_header(self, swapped: bool) -> int:
-        """The length of record headers that makes the file's beginning plausible."""
+        """The length of record headers: another than the usual one only if that makes no sense, and the other makes more."""
         first, *others = self._magic.record_headers
-        if not others:
-            return first
-        best, best_count = (
-            first,
-            PcapHeads.count(self._octets, self._magic.file_header, self._magic.order, first, swapped),
-        )
-        for candidate in others:
-            count = PcapHeads.count(self._octets, self._magic.file_header, self._magic.order, candidate, swapped)
-            if count > best_count and (count >= 3 or best_count == 0):
-                best, best_count = candidate, count
-        return best
+        counts = {
+            header: PcapHeads.count(self._octets, self._magic.file_header, self._magic.order, header, swapped)
+            for header in (first, *others)
+        }
+        best = max(others, key=lambda header: counts[header], default=first)
+        return best if counts[best] > counts[first] and counts[best] >= LEAST_RECORDS else first
 
     def _walk(
         self, layout: chain.Layout, heads: PcapHeads, window_bytes: int, dtype: np.dtype[np.void]
@@ -138,8 +140,9 @@ class PcapReader:
             found, rows = _before_damage(found, self._octets.rows(found.offsets, dtype))
             position, span = found.end, min(window_bytes, span * 2)
             if found.stop is not chain.Stop.LIMIT:
-                position = self._after_damage(found, rows, layout, heads)
+                rows, position = self._after_damage(found, rows, layout, heads)
                 span = min(window_bytes, FIRST_SPAN_BYTES)
+                found = chain.Walk(found.offsets[: len(rows)], found.end, found.stop)
             yield from self._windows(found, rows, layout)
             if len(rows):
                 self._last = int(found.offsets[-1]), int(rows["seconds"][-1])
@@ -168,25 +171,42 @@ class PcapReader:
             interface=np.zeros(count, np.int32),
         )
 
-    def _after_damage(self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout, heads: PcapHeads) -> int:
-        """Where to read on after the walk stopped before the end of the file: its end when there is nothing more."""
-        last, last_seconds = (int(found.offsets[-1]), int(rows["seconds"][-1])) if len(rows) else self._last
-        if found.stop is not chain.Stop.DAMAGED and heads.is_cut(found.end, last_seconds):
-            self._facts.cut(f"the file is cut inside packet {self._facts.packets + len(rows) + 1}", found.end)
-            return self._octets.size
-        # The damage may be in the length of the record before: what follows it may begin inside its octets.
-        after = heads.resynchronise(found.end + 1 if last is None else last + layout.header_bytes, last_seconds)
-        self._facts.cut(_describe(found, after), found.end)
-        if after is None:
-            return self._octets.size
-        if len(rows) and last is not None:
-            rows["captured"][-1] = min(int(rows["captured"][-1]), after - last - layout.header_bytes)
-        return after
+    def _after_damage(
+        self, found: chain.Walk, rows: NDArray[np.void], layout: chain.Layout, heads: PcapHeads
+    ) -> tuple[NDArray[np.void], int]:
+        """The rows to believe, and where to read on after the walk stopped before the end of the file (its end: nowhere).
+
+        The damage may be in the length of an earlier record: then what follows begins inside its octets, and records that were read
+        behind it are none. They are given up only when a better chain is found.
+        """
+        believed = len(rows) - _doubtful_at_the_end(rows)
+        for count in dict.fromkeys((believed, len(rows))):
+            end = found.end if count == len(rows) else int(found.offsets[count])
+            last, seconds = (int(found.offsets[count - 1]), int(rows["seconds"][count - 1])) if count else self._last
+            if count == len(rows) and found.stop is not chain.Stop.DAMAGED and heads.is_cut(end, seconds):
+                self._facts.cut(f"the file is cut inside packet {self._facts.packets + count + 1}", end)
+                return rows, self._octets.size
+            after = heads.resynchronise(end + 1 if last is None else last + layout.header_bytes, seconds)
+            if after is not None:
+                self._facts.cut(_describe(found, after), end)
+                rows = rows[:count]
+                if count and last is not None:
+                    rows["captured"][-1] = min(int(rows["captured"][-1]), after - last - layout.header_bytes)
+                return rows, after
+        self._facts.cut(_describe(found, None), found.end)
+        return rows, self._octets.size
 
 
 def _describe(found: chain.Walk, after: int | None) -> str:
     lost = "nothing readable follows" if after is None else f"reading goes on at byte {after}"
     return f"damaged packet header ({found.stop.value}); {lost}"
+
+
+def _doubtful_at_the_end(rows: NDArray[np.void]) -> int:
+    """How many of the last few records come at or behind one whose time is far from the one before."""
+    few = rows[-1 - DOUBTFUL_RECORDS :]
+    far = np.abs(np.diff(few["seconds"].astype(np.int64))) > NEAR_SECONDS
+    return len(far) - int(np.argmax(far)) if far.any() else 0
 
 
 def _before_damage(found: chain.Walk, rows: NDArray[np.void]) -> tuple[chain.Walk, NDArray[np.void]]:

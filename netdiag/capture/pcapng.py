@@ -24,7 +24,17 @@ MAX_BLOCK_BYTES = 16 << 20
 FIRST_SPAN_BYTES = 1 << 20
 MAX_WINDOW_PACKETS = 1 << 20
 MAGIC_LITTLE, MAGIC_BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
-ODD_FRAMES = (BlockType.CUSTOM, BlockType.CUSTOM_NO_COPY, BlockType.JOURNAL)
+ODD_FRAMES = (
+    BlockType.CUSTOM,
+    BlockType.CUSTOM_NO_COPY,
+    BlockType.JOURNAL,
+    BlockType.SYSDIG_EVENT,
+    BlockType.SYSDIG_EVENT_FLAGS,
+    BlockType.SYSDIG_EVENT_2,
+    BlockType.SYSDIG_EVENT_FLAGS_2,
+    BlockType.SYSDIG_EVENT_LARGE,
+    BlockType.SYSDIG_EVENT_FLAGS_LARGE,
+)
 PACKETS = (BlockType.ENHANCED_PACKET, BlockType.SIMPLE_PACKET, BlockType.OLD_PACKET)
 
 
@@ -188,7 +198,6 @@ def _are_frames(types: NDArray[np.uint32]) -> Bool:
     frames: Bool = types == BlockType.ENHANCED_PACKET
     if not frames.all():
         frames = np.isin(types, PACKETS + ODD_FRAMES)
-        frames |= (types >= BlockType.SYSDIG_MACHINE) & (types <= BlockType.SYSDIG_LAST)
     return frames
 
 

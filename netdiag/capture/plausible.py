@@ -32,14 +32,13 @@ class PcapHeads:
 
     @staticmethod
     def count(octets: Octets, start: int, order: str, header_bytes: int, swapped: bool, *, most: int = 8) -> int:
-        """How many plausible records follow each other from ``start``, if their headers are so long (``most`` + 1 when the file ends well)."""
+        """How many plausible records follow each other from ``start`` if their headers are so long; ``most`` when nothing speaks
+        against it to the (perhaps cut) end of the file."""
         head = struct.Struct(order + "IIII")
         here, first_seconds = start, None
         for count in range(most):
-            if here == octets.size:
-                return most + 1
             if here + header_bytes > octets.size:
-                return count
+                return most
             seconds, _, captured, original = head.unpack(octets.text(here, here + 16))
             if swapped:
                 captured, original = original, captured
