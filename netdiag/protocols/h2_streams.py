@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from netdiag.protocols.anomalies import AnomalyLog
@@ -16,6 +17,7 @@ from netdiag.wire.chunk import Moment
 
 MAX_LIVE_STREAMS = 10_000
 _MAX_INTERIM = 100
+_MOST_UNASKED = 64
 _FRAME_HEADER_BYTES = 9
 
 
@@ -46,6 +48,7 @@ class Streams:
         self._server_data = 0
         # Streams on which a side has begun a message and not ended it: somebody who can be stopped by a window.
         self._unfinished = [0, 0]
+        self._unasked: deque[int] = deque()
 
     def get(self, stream_id: int) -> Stream | None:
         """A live stream; made anew where it was not heard of, None where it has ended before."""
@@ -236,9 +239,19 @@ class Streams:
             turn.end = (
                 TurnEnd.TUNNEL if turn.method == "CONNECT" and 200 <= (turn.status or 0) < 300 else TurnEnd.COMPLETE
             )
-        # A request that was not captured, or is still being sent (early response): the client's half may stay open.
-        if stream.client_ended or stream.turn.request_first is None:
+        if stream.client_ended:
             self._close(stream_id, stream)
+        elif stream.turn.request_first is None:
+            self._await_request(stream_id)
+
+    def _await_request(self, stream_id: int) -> None:
+        """A whole answer without a request: it was not captured, or comes a moment later where the capture's times go back."""
+        self._unasked.append(stream_id)
+        if len(self._unasked) > _MOST_UNASKED:
+            oldest = self._unasked.popleft()
+            stream = self._live.get(oldest)
+            if stream is not None and stream.turn.request_first is None:
+                self._close(oldest, stream)
 
     def _close(self, stream_id: int, stream: Stream) -> None:
         turn = stream.turn

@@ -149,8 +149,9 @@ class MessageReader:
         line_checked = False
         while reader.more():
             octets = reader.rest_of_chunk()
-            if held and not line_checked and self._is_start(octets):
-                break  # what was held is no head: this is
+            # What is held is no head when this is one; a method cut in two ("UN" + "LOCK …") only looks like it.
+            if b" " in held and not line_checked and self._is_start(octets):
+                break
             searched = max(0, len(held) - 3)
             before = len(held)
             held += octets

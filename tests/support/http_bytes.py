@@ -26,17 +26,33 @@ def chunk(
     return Chunk(data, offset, at, at, at, packet, packet, missing_before)
 
 
+def packet_at(at_ms: float) -> int:
+    """The frame number that ``stream`` gives to what it sends at this time."""
+    return int(at_ms * 10) + 1
+
+
+def chunked(*contents: bytes) -> bytes:
+    """Chunks of the chunked transfer coding, without the last one."""
+    return b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in contents)
+
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+
 def stream(*pieces: tuple[float, bytes | str | int]) -> list[Chunk]:
-    """One direction from (milliseconds, octets) pairs; an integer instead of octets is that many missing ones (negative: not known how many)."""
+    """One direction from (milliseconds, octets) pairs; an integer instead of octets is that many missing ones (negative: not known how many).
+
+    Packets are numbered by time (``packet_at``), so that those of two directions can be compared.
+    """
     chunks: list[Chunk] = []
     offset = missing = 0
-    for number, (at_ms, piece) in enumerate(pieces, 1):
+    for at_ms, piece in pieces:
         if isinstance(piece, int):
             missing += piece
             offset += max(0, piece)
             continue
         data = piece.encode() if isinstance(piece, str) else piece
-        chunks.append(chunk(data, at_ms, offset=offset, packet=number, missing_before=missing))
+        chunks.append(chunk(data, at_ms, offset=offset, packet=packet_at(at_ms), missing_before=missing))
         offset += len(data)
         missing = 0
     return chunks

@@ -1,0 +1,468 @@
+"""HTTP/1 conversations: what each side sent and when, and the turns an observer makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdiag.protocols import http1
+from netdiag.protocols.turn import Turn, TurnEnd
+from netdiag.records.stream import EventKind
+from netdiag.wire.chunk import Chunk
+from tests.support.http_bytes import LAST_CHUNK, MS, chunk, chunked, head, octet_by_octet, packet_at, stream
+
+GET = head("GET /a HTTP/1.1\nHost: example.com")
+OK_5 = head("HTTP/1.1 200 OK\nContent-Length: 5")
+
+
+def ms(moment: object) -> float | None:
+    return None if moment is None else moment.deliverable_at / MS  # type: ignore[attr-defined]
+
+
+def one(client: list[Chunk], server: list[Chunk]) -> Turn:
+    conversation = http1.decode(client, server)
+    assert len(conversation.turns) == 1
+    return conversation.turns[0]
+
+
+def test_a_request_and_its_answer_with_the_moments_of_their_octets() -> None:
+    turn = one(
+        stream((0, GET)),
+        stream((40, OK_5[:10]), (41, OK_5[10:] + b"he"), (55, b"llo")),
+    )
+    assert (turn.method, turn.authority, turn.path, turn.status) == ("GET", "example.com", "/a", 200)
+    assert ms(turn.request_first) == ms(turn.request_last) == 0
+    assert (ms(turn.response_first), ms(turn.response_head_last)) == (40, 41)
+    assert (ms(turn.response_body_first), ms(turn.response_last)) == (41, 55)
+    assert turn.response_last is not None
+    assert turn.response_last.packet == packet_at(55)
+    assert (turn.request_bytes, turn.response_bytes, turn.response_body_bytes) == (len(GET), len(OK_5) + 5, 5)
+    assert turn.end is TurnEnd.COMPLETE
+    assert turn.protocol == "http/1.1"
+
+
+def test_keep_alive_turns_are_counted_in_order() -> None:
+    conversation = http1.decode(
+        stream((0, GET), (100, head("GET /b HTTP/1.1\nHost: h")), (200, head("GET /c HTTP/1.1\nHost: h"))),
+        stream((10, OK_5 + b"11111"), (110, OK_5 + b"22222"), (210, OK_5 + b"33333")),
+    )
+    assert [(t.ordinal, t.path, ms(t.response_first)) for t in conversation.turns] == [
+        (0, "/a", 10),
+        (1, "/b", 110),
+        (2, "/c", 210),
+    ]
+    assert conversation.anomalies == []
+
+
+def test_pipelined_requests_are_answered_in_order() -> None:
+    conversation = http1.decode(
+        stream((0, GET + head("HEAD /b HTTP/1.1\nHost: h") + head("GET /c HTTP/1.1\nHost: h"))),
+        stream((50, OK_5 + b"aaaaa" + OK_5 + OK_5 + b"ccccc")),
+    )
+    assert [(t.method, t.path, t.response_body_bytes, t.end) for t in conversation.turns] == [
+        ("GET", "/a", 5, TurnEnd.COMPLETE),
+        ("HEAD", "/b", 0, TurnEnd.COMPLETE),
+        ("GET", "/c", 5, TurnEnd.COMPLETE),
+    ]
+
+
+def test_an_upload_ends_with_its_last_octet_and_may_be_answered_early() -> None:
+    turn = one(
+        stream((0, head("POST /up HTTP/1.1\nHost: h\nContent-Length: 9")), (5, b"12345"), (90, b"6789")),
+        stream((30, head("HTTP/1.1 413 Too Large\nContent-Length: 0"))),
+    )
+    assert (ms(turn.request_head_last), ms(turn.request_body_first), ms(turn.request_last)) == (0, 5, 90)
+    assert turn.request_body_bytes == 9
+    assert (turn.status, ms(turn.response_first)) == (413, 30)
+
+
+@pytest.mark.parametrize("line_end", ["\r\n", "\n"])
+def test_chunked_content_with_extension_and_trailers(line_end: str) -> None:
+    text = (
+        "HTTP/1.1 200 OK|Transfer-Encoding: chunked||5;name=x|hello|A|0123456789|0|Expires: never|X-Sum: 1||".replace(
+            "|", line_end
+        )
+    )
+    turn = one(stream((0, GET)), stream((20, text)))
+    assert turn.end is TurnEnd.COMPLETE
+    assert turn.response_body_bytes == 15
+    assert turn.response_bytes == len(text)
+    assert turn.trailers == (("expires", "never"), ("x-sum", "1"))
+
+
+def test_each_chunk_as_it_comes_and_the_end_with_the_last_line() -> None:
+    turn = one(
+        stream((0, GET)),
+        stream(
+            (20, head("HTTP/1.1 200 OK\nTransfer-Encoding: chunked")),
+            (30, b"5\r\nhello\r\n"),
+            (70, b"0\r\n"),
+            (75, b"\r\n"),
+        ),
+    )
+    assert (ms(turn.response_body_first), ms(turn.response_last)) == (30, 75)
+
+
+@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+def test_no_content_whatever_the_length_says(status: str) -> None:
+    conversation = http1.decode(
+        stream((0, GET), (50, head("GET /b HTTP/1.1\nHost: h"))),
+        stream((10, head(f"HTTP/1.1 {status}\nContent-Length: 5")), (60, OK_5 + b"hello")),
+    )
+    assert [(t.status, t.end, t.response_body_bytes) for t in conversation.turns] == [
+        (int(status[:3]), TurnEnd.COMPLETE, 0),
+        (200, TurnEnd.COMPLETE, 5),
+    ]
+
+
+def test_interim_responses_never_are_the_answer() -> None:
+    turn = one(
+        stream((0, head("POST / HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 5")), (31, b"hello")),
+        stream(
+            (30, head("HTTP/1.1 100 Continue")),
+            (50, head("HTTP/1.1 103 Early Hints\nLink: </style.css>")),
+            (60, head("HTTP/1.1 103 Early Hints")),
+            (400, OK_5 + b"hello"),
+        ),
+    )
+    assert turn.expects_continue
+    assert [(i.status, ms(i.moment)) for i in turn.interim] == [(100, 30), (103, 50), (103, 60)]
+    assert (turn.status, ms(turn.response_first), ms(turn.request_last)) == (200, 400, 31)
+
+
+def test_a_client_that_withholds_its_content_after_a_refusal() -> None:
+    conversation = http1.decode(
+        stream(
+            (0, head("POST /big HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 5000")),
+            (50, head("GET /next HTTP/1.1\nHost: h")),
+        ),
+        stream((30, head("HTTP/1.1 417 Expectation Failed\nContent-Length: 0")), (70, OK_5 + b"hello")),
+    )
+    assert [(t.path, t.status, t.request_body_bytes) for t in conversation.turns] == [
+        ("/big", 417, 0),
+        ("/next", 200, 0),
+    ]
+
+
+def test_content_that_looks_like_a_request_is_content() -> None:
+    smuggled = head("GET /smuggled HTTP/1.1\nHost: h")
+    conversation = http1.decode(
+        stream(
+            (0, head(f"POST / HTTP/1.1\nHost: h\nContent-Length: {len(smuggled)}")),
+            (5, smuggled),
+            (50, head("GET /b HTTP/1.1\nHost: h")),
+        ),
+        stream((10, OK_5 + b"aaaaa"), (60, OK_5 + b"bbbbb")),
+    )
+    assert [t.path for t in conversation.turns] == ["/", "/b"]
+
+
+def test_two_lengths_that_disagree_are_an_anomaly_not_a_guess() -> None:
+    conversation = http1.decode(
+        stream(
+            (
+                0,
+                head("POST / HTTP/1.1\nHost: h\nContent-Length: 5\nContent-Length: 30")
+                + b"hello"
+                + head("GET /smuggled HTTP/1.1"),
+            )
+        ),
+        stream((10, OK_5 + b"hello")),
+    )
+    assert [t.path for t in conversation.turns] == ["/"]
+    assert "ambiguous" in conversation.anomalies[0].reason
+
+
+def test_a_coding_beats_a_length_and_is_reported() -> None:
+    conversation = http1.decode(
+        stream(
+            (
+                0,
+                head("POST / HTTP/1.1\nHost: h\nContent-Length: 4\nTransfer-Encoding: chunked")
+                + b"5\r\nhello\r\n0\r\n\r\n",
+            )
+        ),
+        stream((10, OK_5 + b"hello")),
+    )
+    assert conversation.turns[0].request_body_bytes == 5
+    assert "Transfer-Encoding and Content-Length" in conversation.anomalies[0].reason
+
+
+def test_an_http10_answer_lasts_until_the_connection_ends() -> None:
+    turn = one(
+        stream((0, "GET / HTTP/1.0\r\n\r\n")),
+        stream((10, "HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>"), (20, "more"), (90, "last")),
+    )
+    assert (turn.protocol, turn.end, turn.response_body_bytes, ms(turn.response_last)) == (
+        "http/1.0",
+        TurnEnd.UNTIL_CLOSE,
+        11,
+        90,
+    )
+    assert turn.authority is None
+
+
+def test_the_end_of_the_octets_before_the_end_of_the_message() -> None:
+    turn = one(stream((0, GET)), stream((10, head("HTTP/1.1 200 OK\nContent-Length: 500") + b"only this")))
+    assert (turn.end, turn.response_body_bytes) == (TurnEnd.INCOMPLETE, 9)
+    assert ms(turn.response_last) == 10
+
+
+def test_a_request_that_nobody_answered() -> None:
+    turn = one(stream((0, GET)), [])
+    assert (turn.status, turn.response_first, turn.end) == (None, None, TurnEnd.INCOMPLETE)
+
+
+def test_a_capture_that_begins_with_an_answer() -> None:
+    conversation = http1.decode(
+        stream((50, GET)),
+        stream((10, "rest of an earlier body"), (20, OK_5 + b"first"), (60, OK_5 + b"hello")),
+    )
+    assert [(t.method, t.status, ms(t.response_first)) for t in conversation.turns] == [
+        (None, 200, 20),
+        ("GET", 200, 60),
+    ]
+
+
+def test_only_the_server_was_captured() -> None:
+    conversation = http1.decode([], stream((20, OK_5 + b"first" + head("HTTP/1.1 404 No\nContent-Length: 0"))))
+    assert [(t.method, t.status) for t in conversation.turns] == [(None, 200), (None, 404)]
+
+
+def test_a_capture_that_begins_inside_an_upload() -> None:
+    conversation = http1.decode(
+        stream((0, "...end of an upload\r\nGET /not HTTP/1.1\r\n\r\n"), (50, GET)),
+        stream((60, OK_5 + b"hello")),
+    )
+    assert [t.path for t in conversation.turns] == ["/a"]
+    assert "request-line" in conversation.anomalies[0].reason
+
+
+def test_octets_missing_inside_a_body_of_known_length() -> None:
+    conversation = http1.decode(
+        stream((0, GET), (100, head("GET /b HTTP/1.1\nHost: h"))),
+        stream(
+            (10, head("HTTP/1.1 200 OK\nContent-Length: 1000") + b"x" * 100),
+            (0, 600),
+            (30, b"x" * 300),
+            (110, OK_5 + b"hello"),
+        ),
+    )
+    first, second = conversation.turns
+    assert (first.end, first.response_body_bytes, first.response_missing_bytes, ms(first.response_last)) == (
+        TurnEnd.COMPLETE,
+        1000,
+        600,
+        30,
+    )
+    assert (second.status, second.end) == (200, TurnEnd.COMPLETE)
+
+
+def test_octets_missing_up_to_the_end_of_a_body_leave_the_next_answer_in_place() -> None:
+    conversation = http1.decode(
+        stream((0, GET), (100, head("GET /b HTTP/1.1\nHost: h"))),
+        stream((10, head("HTTP/1.1 200 OK\nContent-Length: 1000") + b"x" * 100), (0, 900), (110, OK_5 + b"hello")),
+    )
+    assert [(t.end, t.response_bytes) for t in conversation.turns][1] == (TurnEnd.COMPLETE, len(OK_5) + 5)
+    assert conversation.turns[0].response_missing_bytes == 900
+
+
+@pytest.mark.parametrize("missing", [5000, -1])
+def test_an_answer_lost_in_a_gap_does_not_shift_the_others(missing: int) -> None:
+    conversation = http1.decode(
+        stream((0, GET), (100, head("GET /b HTTP/1.1\nHost: h")), (200, head("GET /c HTTP/1.1\nHost: h"))),
+        stream(
+            (10, head("HTTP/1.1 200 OK\nContent-Length: 50") + b"x" * 50),
+            (0, missing),
+            (210, head("HTTP/1.1 404 No\nContent-Length: 0")),
+        ),
+    )
+    assert [(t.path, t.status) for t in conversation.turns] == [("/a", 200), ("/b", None), ("/c", 404)]
+
+
+def test_a_start_line_inside_content_after_a_gap_is_not_believed() -> None:
+    decoy = b"<pre>\nHTTP/1.1 500 Oops\r\n\r\n</pre>"
+    conversation = http1.decode(
+        stream((0, GET), (100, head("GET /b HTTP/1.1\nHost: h"))),
+        stream(
+            (10, head("HTTP/1.1 200 OK\nContent-Length: 90000")),
+            (0, -1),
+            (20, decoy),
+            (21, decoy),
+            (110, OK_5 + b"hello"),
+        ),
+    )
+    assert [(t.path, t.status, t.end) for t in conversation.turns] == [
+        ("/a", 200, TurnEnd.INCOMPLETE),
+        ("/b", 200, TurnEnd.COMPLETE),
+    ]
+
+
+def test_a_head_cut_by_the_snap_length_still_says_what_it_can() -> None:
+    conversation = http1.decode(
+        stream(
+            (0, "GET /a HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bea"),
+            (0, 300),
+            (50, "GET /b HTTP/1.1\r\nHost: exam"),
+            (0, 80),
+        ),
+        stream((10, "HTTP/1.1 200 OK\r\nServer: x\r\nDa"), (0, 900), (60, "HTTP/1.1 404 Not Found\r\nSer")),
+    )
+    first, second = conversation.turns
+    assert (first.path, first.authority, first.status, first.headers_incomplete) == ("/a", "example.com", 200, True)
+    assert "Bea" not in str(first)
+    assert (second.path, second.status) == ("/b", 404)
+    assert ms(first.request_last) == 0
+
+
+def test_connect_becomes_a_tunnel_with_what_comes_after() -> None:
+    conversation = http1.decode(
+        stream(
+            (0, head("CONNECT api.example.com:443 HTTP/1.1\nHost: api.example.com:443")), (40, b"\x16\x03\x01hello")
+        ),
+        stream((30, head("HTTP/1.1 200 Connection established") + b"\x16\x03\x03"), (70, b"server hello")),
+    )
+    turn, tunnel = conversation.turns[0], conversation.tunnel
+    assert tunnel is not None
+    assert (tunnel.kind, tunnel.target, tunnel.turn) == ("connect", "api.example.com:443", turn)
+    assert (turn.end, ms(turn.response_last)) == (TurnEnd.TUNNEL, 30)
+    client, server = list(tunnel.client), list(tunnel.server)
+    assert b"".join(c.data for c in client) == b"\x16\x03\x01hello"
+    assert [c.data for c in server] == [b"\x16\x03\x03", b"server hello"]
+    assert server[1].offset == server[0].offset + 3 == len(head("HTTP/1.1 200 Connection established")) + 3
+
+
+def test_a_refused_connect_is_an_ordinary_answer() -> None:
+    conversation = http1.decode(
+        stream(
+            (0, head("CONNECT a:443 HTTP/1.1\nHost: a:443")),
+            (50, head("CONNECT a:443 HTTP/1.1\nHost: a:443\nProxy-Authorization: Basic Zm9vOmJhcg==")),
+        ),
+        stream((10, head("HTTP/1.1 407 Auth\nContent-Length: 5") + b"login"), (60, head("HTTP/1.1 200 OK"))),
+    )
+    assert [(t.status, t.end) for t in conversation.turns] == [(407, TurnEnd.COMPLETE), (200, TurnEnd.TUNNEL)]
+    assert "Zm9v" not in str(conversation)
+    assert conversation.tunnel is not None
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "kind"),
+    [("websocket", "websocket"), ("h2c", "h2c"), ("TLS/1.0", "other")],
+)
+def test_an_upgrade_becomes_a_tunnel(upgrade: str, kind: str) -> None:
+    conversation = http1.decode(
+        stream((0, head(f"GET /chat HTTP/1.1\nHost: h\nConnection: Upgrade\nUpgrade: {upgrade}")), (50, b"frames")),
+        stream(
+            (10, head(f"HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: {upgrade}")), (60, b"answers")
+        ),
+    )
+    assert conversation.tunnel is not None
+    assert conversation.tunnel.kind == kind
+    assert b"".join(c.data for c in conversation.tunnel.client) == b"frames"
+    assert b"".join(c.data for c in conversation.tunnel.server) == b"answers"
+
+
+def test_a_request_through_a_plain_proxy_has_its_parts() -> None:
+    turn = one(
+        stream((0, head("GET http://user:pw@example.com:8080/x?y=1 HTTP/1.1\nHost: other"))),
+        stream((10, OK_5 + b"hello")),
+    )
+    assert (turn.scheme, turn.authority, turn.path, turn.absolute_target) == (
+        "http",
+        "example.com:8080",
+        "/x?y=1",
+        True,
+    )
+
+
+def test_empty_lines_before_a_start_line_and_folded_fields_are_read() -> None:
+    turn = one(
+        stream((0, "\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\nX-Long: one\r\n two\r\n\tthree\r\n\r\n")),
+        stream((10, b"\r\n" + OK_5 + b"hello")),
+    )
+    assert dict(turn.request_headers)["x-long"] == "one two three"
+    assert turn.status == 200
+
+
+def test_secrets_never_enter_a_turn() -> None:
+    conversation = http1.decode(
+        stream(
+            (
+                0,
+                head(
+                    """
+                    POST /v1/chat?api_key=CANARY1&model=x HTTP/1.1
+                    Host: api.example.com
+                    Authorization: Bearer CANARY2
+                    Cookie: session=CANARY3
+                    x-api-key: CANARY4
+                    Content-Length: 7
+                    """
+                )
+                + b"CANARY5",
+            )
+        ),
+        stream((10, head("HTTP/1.1 200 OK\nSet-Cookie: id=CANARY6\nContent-Length: 7") + b"CANARY7")),
+    )
+    assert "CANARY" not in repr(conversation)
+    assert conversation.turns[0].path == "/v1/chat?api_key=REDACTED&model=x"
+
+
+def test_events_of_a_streamed_answer_have_the_moment_of_their_blank_line() -> None:
+    text = chunked(b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n')
+    turn = one(
+        stream((0, head("POST /v1/chat/completions HTTP/1.1\nHost: h\nContent-Length: 2") + b"{}")),
+        stream(
+            (50, head("HTTP/1.1 200 OK\nContent-Type: text/event-stream; charset=utf-8\nTransfer-Encoding: chunked")),
+            (60, chunked(b'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\n')),
+            (90, text[:30]),
+            (95, text[30:]),
+            (200, chunked(b"data: [DONE]\n\n") + LAST_CHUNK),
+        ),
+    )
+    assert [(e.kind, e.deliverable_at / MS) for e in turn.events] == [
+        (EventKind.ROLE, 60),
+        (EventKind.TEXT, 95),
+        (EventKind.DONE, 200),
+    ]
+    assert turn.stream_api == "openai-chat"
+    assert turn.end is TurnEnd.COMPLETE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\r\n\r\n\r\n",
+        b"\x16\x03\x01\x02",
+        b"GET",
+        b"GET / HTTP/1.1",
+        b"GET / HTTP/1.1\r\n",
+        b"HTTP/1.1 2",
+        b"\0" * 50,
+        b"GET  HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_octets_that_are_no_conversation_raise_nothing(text: bytes) -> None:
+    conversation = http1.decode(stream((0, text)), stream((1, text)))
+    assert all(t.status is None for t in conversation.turns)
+
+
+def test_a_head_without_end_does_not_grow_without_bound() -> None:
+    endless = [chunk(b"GET / HTTP/1.1\r\n", 0)] + [
+        chunk(b"X-Field: " + b"v" * 991 + b"\r\n", 1, offset=16 + 1002 * i) for i in range(2000)
+    ]
+    conversation = http1.decode(endless, [])
+    assert len(conversation.turns) == 1
+    assert len(conversation.turns[0].request_headers) <= 1000
+    assert any("not complete" in a.reason or "more than" in a.reason for a in conversation.anomalies)
+
+
+def test_octet_by_octet_is_the_same_conversation() -> None:
+    client = stream(
+        (0, head("POST /a HTTP/1.1\nHost: h\nTransfer-Encoding: chunked") + b"3\r\nabc\r\n0\r\nT: 1\r\n\r\n"), (9, GET)
+    )
+    server = stream(
+        (5, head("HTTP/1.1 103 Hints") + OK_5 + b"hello"),
+        (12, head("HTTP/1.1 200 OK\nTransfer-Encoding: chunked") + b"2\r\nhi\r\n0\r\n\r\n"),
+    )
+    assert http1.decode(octet_by_octet(client), octet_by_octet(server)) == http1.decode(client, server)
