@@ -89,7 +89,9 @@ class Performance:
         if answer.behaviour.reset_after_bytes == 0:
             await self._break_off(b"", reset=True)
         sent = await self._sink.head(answer, ends=not answer.pieces)
-        self._row("headers", sent.at, status=answer.status, scheduled_at=due.wall_ns, **_place(sent))
+        self._row(
+            "headers", sent.at, status=answer.status, framing=answer.framing, scheduled_at=due.wall_ns, **_place(sent)
+        )
         await self._body(anchor, sent)
 
     async def _body(self, anchor: Stamp, last: Sent) -> None:

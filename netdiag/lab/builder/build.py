@@ -50,6 +50,8 @@ class ConnectionRun:
     winner: Endpoint | None = None
     server_end: Endpoint | None = None
     session: Session | None = None
+    """The client's view of the TLS session; None in clear text or when none came about."""
+    server_session: Session | None = None
     resolutions: list[Resolution] = field(default_factory=list)
     outcome: str = "ok"
     """``ok``, ``refused``, ``timeout:connect``, ``tls_fail`` or ``dns_fail``: how the set-up ended."""
@@ -165,7 +167,7 @@ class _Run:
         async def handshake() -> str | None:
             rng = random.Random(f"{scenario.seed}/server/{run.number}")
             server = ServerHandshake(stream, scenario.server, scenario.server_tls, self._identity, rng)
-            session = await server.run(_offered(scenario, run.plan))
+            session = run.server_session = await server.run(_offered(scenario, run.plan))
             self._log.add(
                 "tls-done", run.number, at=now_ns(), version=f"TLSv{session.version}", resumed=session.resumed
             )

@@ -10,6 +10,7 @@ from netdiag.lab.builder.segment import ACK, RST, SYN, Datagram, Segment, parse
 from netdiag.lab.builder.settings import TcpSettings
 from netdiag.lab.builder.tcp import Endpoint, Place
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
+from netdiag.lab.clock import ns
 from netdiag.lab.path import DirectionModel, Path
 
 _FIRST_PORT = 50_000
@@ -75,7 +76,7 @@ class Host:
         """Something for this host has come in."""
         if isinstance(item, Datagram):
             if self.datagram_receiver is not None:
-                self.datagram_receiver(item)
+                self.network.loop.at(now_ns() + ns(self.settings.host_us / 1e3), self.datagram_receiver, item)
             return
         key = (Place(item.destination, item.destination_port), Place(item.source, item.source_port))
         endpoint = self._endpoints.get(key)
@@ -112,7 +113,7 @@ class Network:
         """``vantage``: where the observer stands, ``client``, ``server`` or ``middle``."""
         self.random = random.Random(seed)
         self.sightings: list[Sighting] = []
-        self._loop = loop
+        self.loop = loop
         self._vantage = vantage
         self._hosts: dict[bytes, Host] = {}
         self._paths: dict[bytes, tuple[DirectionModel, DirectionModel]] = {}
@@ -146,7 +147,7 @@ class Network:
             if not self._sees_departure(up):
                 seen_at = release.at if self._vantage != "middle" else (at + release.at) // 2
                 self._see(seen_at, at, release.frame, up, kind, decision.action)
-            self._loop.at(release.at, self._deliver, target, release.frame)
+            self.loop.at(release.at, self._deliver, target, release.frame)
 
     def _sees_departure(self, up: bool) -> bool:
         return self._vantage == ("client" if up else "server")

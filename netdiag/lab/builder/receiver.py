@@ -72,10 +72,10 @@ class Receiver:
         self.unread.clear()
         return data
 
-    def window_opened(self, mss: int) -> bool:
-        """Reading has freed enough that the peer should hear of it (RFC 9293 section 3.8.6.2.2)."""
-        gain = self.nxt + self.window - self.advertised_edge
-        return gain >= min(self.settings.window_bytes // 2, 2 * mss)
+    def window_opened(self) -> bool:
+        """Reading has freed so much that the window as told to the peer has at least doubled (as Linux decides it)."""
+        told = self.advertised_edge - self.nxt
+        return self.window >= 2 * max(told, 1)
 
     def sack_blocks(self) -> tuple[tuple[int, int], ...]:
         """Runs of octets beyond the hole, the newest first (RFC 2018 section 4)."""

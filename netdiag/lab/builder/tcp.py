@@ -113,7 +113,7 @@ class Endpoint:
             self.readable.clear()
             await self.readable.wait()
         data = self.receiver.read()
-        if self.state == "established" and self.receiver.window_opened(self.sender.mss):
+        if self.state == "established" and self.receiver.window_opened():
             self._send_ack("window-update")
         return data
 

@@ -60,7 +60,7 @@ class Session:
     hello: tuple[int, int] = (0, 0)
     """Octets of the (first) hello in its direction's TCP stream: from, to."""
     finished: tuple[int, int] = (0, 0)
-    """The record with the own Finished, likewise."""
+    """The octets that end with the own Finished, likewise."""
 
 
 @dataclass(slots=True)
@@ -356,13 +356,14 @@ class ServerHandshake:
         finished = m.message(m.FINISHED, schedule.finished(client_secret, bytes(self._transcript.octets)))
         after = bytes(self._transcript.octets) + finished
         tickets = self._tickets13(schedule, after, suite)
-        await stream.send_raw(flight + (tickets if early_tickets else b""))
+        sent = await stream.send_raw(flight + (tickets if early_tickets else b""))
         await stream.read_message()
         stream.reading = Protection.tls13(suite, client)
         _open(stream, suite, is_tls13=True, resumption=lambda nonce: schedule.resumption(after, nonce))
         if tickets and not early_tickets:
             await stream.send_raw(tickets)
-        return Session("1.3", suite, self._alpn, psk is not None, retried)
+        span = (sent.offset, sent.offset + len(flight))
+        return Session("1.3", suite, self._alpn, psk is not None, retried, finished=span)
 
     async def _retry(self, hello: bytes, suite: Suite, group: str) -> bytes:
         retry = m.ServerHello(
@@ -439,17 +440,18 @@ class ServerHandshake:
         master = prf(suite, shared, "extended master secret", suite.digest(bytes(self._transcript.octets)), 48)
         keys = _keys12(suite, master, client_random, self._random)
         await self._peer_finished12(keys)
-        await stream.send_raw(self._own_finished12(suite, master, keys))
+        sent = await stream.send_raw(self._own_finished12(suite, master, keys))
         _open(stream, suite, is_tls13=False, resumption=lambda _: master)
-        return Session("1.2", suite, self._alpn, False)
+        return Session("1.2", suite, self._alpn, False, finished=(sent.offset, sent.end_offset))
 
     async def _resume12(self, server_hello: bytes, suite: Suite, master: bytes, client_random: bytes) -> Session:
         stream = self._stream
         keys = _keys12(suite, master, client_random, self._random)
-        await stream.send_raw(plain_record(HANDSHAKE, server_hello) + self._own_finished12(suite, master, keys))
+        flight = plain_record(HANDSHAKE, server_hello) + self._own_finished12(suite, master, keys)
+        sent = await stream.send_raw(flight)
         await self._peer_finished12(keys)
         _open(stream, suite, is_tls13=False, resumption=lambda _: master)
-        return Session("1.2", suite, self._alpn, True)
+        return Session("1.2", suite, self._alpn, True, finished=(sent.offset, sent.end_offset))
 
     def _own_finished12(self, suite: Suite, master: bytes, keys: tuple[Protection, Protection]) -> bytes:
         out = b""
