@@ -13,6 +13,7 @@ import numpy as np
 
 from netdiag.wire.client_side import KnownBy, client_directions
 from netdiag.wire.incarnations import incarnation_starts
+from netdiag.wire.padding import without_padding
 from netdiag.wire.sequence import SequenceSpace, sequence_space
 from netdiag.wire.tables import NONE, Bool, Buffer, Int32, Int64, Packets, UInt8, UInt64
 from netdiag.wire.transmissions import Transmissions, transmissions
@@ -125,8 +126,9 @@ def _by_side(packets: Packets, order: Int64, starts: Int64, client: UInt8, known
     bounds = np.empty(2 * count + 1, np.int64)
     bounds[0::2], bounds[1::2] = starts, split
     side = np.repeat(np.tile(np.array([0, 1], np.uint8), count), np.diff(bounds))
+    stream = connection.astype(np.int64) * 2 + side
     return Flows(
-        packets=packets.take(rows),
+        packets=without_padding(packets.take(rows), stream, buffer),
         buffer=buffer,
         connection=connection,
         side=side,

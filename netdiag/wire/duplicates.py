@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from netdiag.wire.octets import Octets
+from netdiag.wire.options import option_lists
 from netdiag.wire.sequence import SYN, SequenceSpace
 from netdiag.wire.tables import Bool, Buffer, Int64, Packets
 
-COPY_NS = 1_000_000_000
-"""Same identification within this: a copy. Identifications of a busy sender come round again after 65,536 packets."""
+COPY_NS = 100_000_000
+"""Same identification within this: a copy (802.11 retries arrive tens of milliseconds apart). Some stacks keep the identification on a
+retransmission, which takes a time-out of 200 ms or more."""
 UNNUMBERED_COPY_NS = 1_000_000
 _LOOK_BACK = 32
 """How many earlier packets of the direction are compared; a mirror delivers copies within a burst."""
@@ -30,16 +31,12 @@ def captured_twice(
     if len(packets) < 2:
         return copies
     data = sequence.occupies | ((packets.flags & SYN) != 0)
-    again = data & (sequence.end <= np.maximum(sequence.edge, 0)) & (_repeated(sequence, data))
-    _mark(copies, np.flatnonzero(again), packets, starts, direction, buffer, unnumbered=True)
+    again = np.flatnonzero(data & (sequence.end <= sequence.edge))
+    _mark(copies, again, packets, starts, direction, buffer, unnumbered=True)
     silent = np.flatnonzero(~data & _no_news(packets, sequence))
     believe = bool(copies.any() and np.count_nonzero(copies) >= _MANY * np.count_nonzero(data))
     _mark(copies, silent, packets, starts, direction, buffer, unnumbered=believe)
     return copies
-
-
-def _repeated(sequence: SequenceSpace, data: Bool) -> Bool:
-    return data & (sequence.begin < sequence.edge + 1)
 
 
 def _no_news(packets: Packets, sequence: SequenceSpace) -> Bool:
@@ -96,9 +93,7 @@ def _is_copy(packets: Packets, rows: Int64, earlier: Int64, buffer: Buffer | Non
 
 def _same_options(packets: Packets, rows: Int64, earlier: Int64, buffer: Buffer) -> Bool:
     """TCP options equal octet by octet: a retransmission or another acknowledgement carries a later time stamp, other SACK blocks."""
-    octets = Octets(buffer)
-    size = packets.header_bytes[rows].astype(np.int64) - 20
-    one = octets.rows(packets.payload_offset[rows] - size, np.dtype("V40")).view(np.uint8).reshape(-1, 40)
-    two = octets.rows(packets.payload_offset[earlier] - size, np.dtype("V40")).view(np.uint8).reshape(-1, 40)
-    beyond = np.arange(40) >= size[:, None]
+    one, size = option_lists(packets, rows, buffer)
+    two, _ = option_lists(packets, earlier, buffer)
+    beyond = np.arange(one.shape[1]) >= size[:, None]
     return np.asarray(((one == two) | beyond).all(axis=1))

@@ -29,7 +29,8 @@ class Handshake:
     """How many SYNs the client sent, captured copies not counted."""
     syn_acks: Int64
     rtt_ns: Int64
-    """Answered SYN to SYN-ACK to ACK, the whole round trip wherever the capture was taken; NONE unless all three were captured in order."""
+    """The whole round trip wherever the capture was taken: answered SYN to SYN-ACK, and last SYN-ACK to ACK. NONE unless all three
+    were captured in order."""
 
 
 def handshake(flows: Flows, copies: Bool) -> Handshake:
@@ -48,8 +49,10 @@ def handshake(flows: Flows, copies: Bool) -> Handshake:
     acks = np.flatnonzero(((flags & (SYN | ACK | RST)) == ACK) & of_client & (flows.sequence.acked >= 0) & ~copies)
     acks = acks[number[acks] > _or_last(number, syn_ack_row)[flows.connection[acks]]]
     ack_row = first_of(flows, acks)
-    whole = (answered != NONE) & (syn_ack_row != NONE) & (ack_row != NONE)
-    rtt_ns = np.where(whole, at[ack_row] - at[answered], NONE)
+    before = syn_acks[number[syn_acks] < _or_last(number, ack_row)[flows.connection[syn_acks]]]
+    accepted = last_of(flows, before)
+    whole = (answered != NONE) & (syn_ack_row != NONE) & (ack_row != NONE) & (accepted != NONE)
+    rtt_ns = np.where(whole, at[syn_ack_row] - at[answered] + at[ack_row] - at[accepted], NONE)
     return Handshake(
         syn_row=syn_row,
         answered_syn_row=answered,

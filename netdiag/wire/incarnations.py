@@ -1,7 +1,8 @@
 """Where a pair of endpoints is used again: a SYN that cannot belong to the connection before it.
 
 The witness is Wireshark's ``tcp.stream``: a SYN (without ACK) whose sequence number is not the initial one of the current connection
-starts another, and so does one with the same number after a FIN or RST.
+starts another. One with the same number does so only after a FIN or RST that ended an established connection (the same octets replayed);
+after a refusal it is the same attempt made again.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
 
 
 def _closed_between(packets: Packets, order: Int64, begin: int, end: int) -> bool:
-    """Whether a FIN or RST stands between two rows."""
-    return bool((packets.flags[order[begin:end]] & (FIN | RST)).any())
+    """Whether a connection was established and ended between two rows."""
+    flags = packets.flags[order[begin:end]]
+    established = bool(((flags & (SYN | ACK)) == SYN | ACK).any() or packets.payload_bytes[order[begin:end]].any())
+    return established and bool((flags & (FIN | RST)).any())
 
 
 def _one_by_one(packets: Packets, order: Int64, new: Bool, syn: Int64, starts: Bool) -> None:

@@ -1,7 +1,9 @@
-"""Why a packet from before the edge was sent or captured there: retransmission by kind, reordering, keep-alive, captured copy.
+"""Why a packet from before the edge was sent, or captured, there: retransmission by kind, reordering, keep-alive, captured copy.
 
-The rules follow Wireshark's sequence analysis where that is sound, and differ where it cannot know: octets that were seen before are never
-"out of order", and reordering is measured from the packet that left the hole, not from the latest one.
+The rules follow Wireshark's sequence analysis where that is sound, and go on where it stops: octets that were seen before are never "out of
+order"; reordering is measured from the packet that left the hole, not from the latest one, and the IP identification is believed before
+the clock; recovery counts as fast for every segment that acknowledgements asked for; a duplicate SACK proves that a retransmission was
+not needed.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.wire.duplicate_sack import reported_twice
 from netdiag.wire.holes import Fills
 from netdiag.wire.sequence import FIN
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, UInt8
@@ -19,13 +22,14 @@ if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
 DEFAULT_RTT_NS = 3_000_000
-"""Reordering limit where no handshake was captured (as Wireshark)."""
+"""Taken for the round trip where no handshake was captured (as Wireshark)."""
 FAST_NS = 20_000_000
-"""A fast retransmission leaves within this of the duplicate ACK that caused it (as Wireshark)."""
-DUPLICATE_ACKS = 2
-"""As Wireshark: three by RFC 5681, but one may be missing from the capture."""
+"""A retransmission this soon after a duplicate ACK was caused by it, at the sender (as Wireshark)."""
 MIN_RTO_NS = 180_000_000
 """Linux waits at least 200 ms; less a little for its timer's granularity."""
+_COUNTED = 1000
+"""Two packets of one burst have identifications no further apart."""
+_MOSTLY = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +45,116 @@ class Resent:
 
 def resent(flows: Flows, fills: Fills, copies: Bool, rtt_ns: Int64, duplicate_acks: Int64) -> Resent:
     """Classify. ``rtt_ns`` per connection (NONE: unknown); ``duplicate_acks`` per row: how many in a row the sender had sent by then."""
-    sequence, packets = flows.sequence, flows.packets
-    rows = np.flatnonzero(sequence.occupies & (sequence.begin < sequence.edge))
+    rows = np.flatnonzero(flows.sequence.occupies & (flows.sequence.begin < flows.sequence.edge))
     kinds = np.full(len(rows), SegmentKind.RETRANSMISSION, np.uint8)
-    by_timer = np.zeros(len(rows), np.bool_)
     if not rows.size:
-        return Resent(rows, kinds, by_timer)
-    begin, end, edge = sequence.begin[rows], sequence.end[rows], sequence.edge[rows]
-    at, payload = packets.captured_at[rows], packets.payload_bytes[rows]
-    fin = (packets.flags[rows] & FIN) != 0
-    peer = flows.peer_row[rows]
-    acked = np.where(peer == NONE, sequence.acked.min(), sequence.acked[peer])
-    brings_new = np.isin(rows, np.fromiter(fills.ranges, np.int64, len(fills.ranges))) | (end > edge)
-    limit = rtt_ns[flows.connection[rows]]
-    limit = np.where(limit == NONE, DEFAULT_RTT_NS, limit)
-
-    tail = end >= edge
-    previous = np.maximum(rows - 1, 0)
-    quiet_ns = at - packets.captured_at[previous]
-    by_timer = quiet_ns >= MIN_RTO_NS
-    probe = tail & (begin > acked) & (acked >= 0) & (payload > 0) & (quiet_ns > limit)
-    kinds[probe] = SegmentKind.TAIL_LOSS_PROBE
-    kinds[_reordered(flows, fills, rows, limit)] = SegmentKind.OUT_OF_ORDER
-    asked = (peer != NONE) & (acked == begin) & (duplicate_acks[peer] >= DUPLICATE_ACKS)
-    asked &= at - packets.captured_at[peer] < FAST_NS
-    kinds[asked] = SegmentKind.FAST_RETRANSMISSION
-    kinds[~brings_new & (end - fin <= acked) & (payload > 0)] = SegmentKind.SPURIOUS
-    kinds[(payload > 1) & (begin == edge - 1) & (end > edge)] = SegmentKind.NEW
-    kinds[(payload == 1) & ~fin & (begin == edge - 1)] = SegmentKind.KEEP_ALIVE
+        return Resent(rows, kinds, np.zeros(0, np.bool_))
+    late = _Late.of(flows, rows, fills, rtt_ns)
+    kinds[late.tail_loss_probe()] = SegmentKind.TAIL_LOSS_PROBE
+    kinds[late.asked_for(duplicate_acks)] = SegmentKind.FAST_RETRANSMISSION
+    kinds[_reordered(flows, fills, rows, late.rtt_ns)] = SegmentKind.OUT_OF_ORDER
+    kinds[late.acknowledged_before() | late.reported_twice()] = SegmentKind.SPURIOUS
+    kinds[late.after_window_probe()] = SegmentKind.NEW
+    kinds[late.keep_alive()] = SegmentKind.KEEP_ALIVE
     kinds[copies[rows]] = SegmentKind.CAPTURE_DUPLICATE
-    by_timer &= kinds == SegmentKind.RETRANSMISSION
+    by_timer = (late.quiet_ns >= MIN_RTO_NS) & (kinds == SegmentKind.RETRANSMISSION)
     return Resent(rows, kinds, by_timer)
 
 
-def _reordered(flows: Flows, fills: Fills, rows: Int64, limit: Int64) -> Bool:
-    """Fills a hole sooner after the hole appeared than word of it could reach the sender and a retransmission come back."""
-    at = flows.packets.captured_at
+@dataclass(slots=True)
+class _Late:
+    """The packets in question, and what had been captured before each."""
+
+    flows: Flows
+    rows: Int64
+    begin: Int64
+    end: Int64
+    """Without the FIN."""
+    edge: Int64
+    payload: Int64
+    fin: Bool
+    peer: Int64
+    acked: Int64
+    """What the peer had acknowledged."""
+    brings_new: Bool
+    rtt_ns: Int64
+    quiet_ns: Int64
+    """Since the direction's previous packet."""
+    answered_ns: Int64
+    """Since the peer's last packet."""
+
+    @classmethod
+    def of(cls, flows: Flows, rows: Int64, fills: Fills, rtt_ns: Int64) -> _Late:
+        sequence, packets = flows.sequence, flows.packets
+        at, peer, fin = packets.captured_at[rows], flows.peer_row[rows], (packets.flags[rows] & FIN) != 0
+        edge, end = sequence.edge[rows], sequence.end[rows]
+        rtt = rtt_ns[flows.connection[rows]]
+        return cls(
+            flows=flows,
+            rows=rows,
+            begin=sequence.begin[rows],
+            end=end - fin,
+            edge=edge,
+            payload=packets.payload_bytes[rows].astype(np.int64),
+            fin=fin,
+            peer=peer,
+            acked=np.where(peer == NONE, NONE, sequence.acked[peer]),
+            brings_new=np.isin(rows, np.fromiter(fills.ranges, np.int64, len(fills.ranges))) | (end > edge),
+            rtt_ns=np.where(rtt == NONE, DEFAULT_RTT_NS, rtt),
+            quiet_ns=at - packets.captured_at[np.maximum(rows - 1, 0)],
+            answered_ns=at - packets.captured_at[peer],
+        )
+
+    def keep_alive(self) -> Bool:
+        return np.asarray((self.payload == 1) & ~self.fin & (self.begin == self.edge - 1))
+
+    def after_window_probe(self) -> Bool:
+        """Begins with the octet that probed a closed window (RFC 9293 section 3.8.6.1), and goes on beyond the edge."""
+        return np.asarray((self.payload > 1) & (self.begin == self.edge - 1) & (self.end > self.edge))
+
+    def acknowledged_before(self) -> Bool:
+        return np.asarray(~self.brings_new & (self.end <= self.acked) & (self.payload > 0))
+
+    def reported_twice(self) -> Bool:
+        return ~self.brings_new & (self.payload > 0) & reported_twice(self.flows, self.rows, self.begin, self.end)
+
+    def asked_for(self, duplicate_acks: Int64) -> Bool:
+        """While the peer repeats its acknowledgement, and as soon after it as the word can travel."""
+        repeated = (self.peer != NONE) & (duplicate_acks[self.peer] >= 1) & (self.begin >= self.acked)
+        return repeated & (self.answered_ns < np.maximum(FAST_NS, self.rtt_ns + self.rtt_ns // 2))
+
+    def tail_loss_probe(self) -> Bool:
+        """The last segment again although earlier ones are outstanding, after silence (RFC 8985 section 7.3)."""
+        last = (self.end >= self.edge - self.fin) & (self.begin > self.acked) & (self.acked >= 0)
+        return last & (self.payload > 0) & (self.quiet_ns > self.rtt_ns)
+
+
+def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64) -> Bool:
+    """Fills a hole, and was sent before the packet that left it: by the sender's packet count where it keeps one, else because it came
+    sooner than word of the hole could reach the sender and a retransmission come back."""
     out = np.zeros(len(rows), np.bool_)
-    place = {row: i for i, row in enumerate(rows.tolist())} if fills.first_hole else {}
-    for row, hole in fills.first_hole.items():
-        i = place.get(row)
-        if i is None:
-            continue
-        out[i] = int(at[row]) - int(at[hole.after_row]) < int(limit[i])
+    if not fills.first_hole:
+        return out
+    filling = np.array(sorted(fills.first_hole), np.int64)
+    after = np.array([fills.first_hole[row].after_row for row in filling.tolist()], np.int64)
+    place = np.searchsorted(rows, filling)
+    at, identification = flows.packets.captured_at, flows.packets.ip_id
+    soon = at[filling] - at[after] < rtt_ns[place]
+    ahead = (identification[filling] - identification[after]).astype(np.int16).astype(np.int64)
+    counted = _counts_packets(flows, after, filling) & (ahead != 0) & (np.abs(ahead) < _COUNTED)
+    out[place] = np.where(counted, ahead < 0, soon)
     return out
+
+
+def _counts_packets(flows: Flows, one: Int64, other: Int64) -> Bool:
+    """Whether the directions of these rows number their packets one after the other (IPv4 only)."""
+    identification, stream = flows.packets.ip_id, flows.stream
+    counts: dict[int, bool] = {}
+    for direction in np.unique(stream[one]).tolist():
+        ids = identification[int(flows.starts[direction]) : int(flows.starts[direction + 1])]
+        ids = ids[ids > 0]
+        steps = np.diff(ids).astype(np.int16)
+        forward = np.count_nonzero((steps > 0) & (steps < _COUNTED))
+        counts[direction] = bool(len(steps) >= 4 and forward >= _MOSTLY * len(steps))
+    known = np.array([counts[direction] for direction in stream[one].tolist()], np.bool_)
+    return known & (identification[one] > 0) & (identification[other] > 0)

@@ -90,7 +90,7 @@ def _occupying(packets: Packets, begin: Int64) -> Bool:
 
 
 def _bases(packets: Packets, starts: Int64, direction: Int64, syn: Bool) -> tuple[UInt32, Bool]:
-    """The sequence number of offset 0 of each direction: after the (last) SYN, else that of its first packet."""
+    """The sequence number of offset 0 of each direction: after the SYN, else that of its first packet."""
     base = np.zeros(len(starts) - 1, np.uint32)
     present = np.flatnonzero(np.diff(starts))
     base[present] = packets.seq[starts[present]]
@@ -98,7 +98,24 @@ def _bases(packets: Packets, starts: Int64, direction: Int64, syn: Bool) -> tupl
     rows = np.flatnonzero(syn)
     base[direction[rows]] = packets.seq[rows] + np.uint32(1)
     has_syn[direction[rows]] = True
+    several = direction[rows[packets.seq[rows] + np.uint32(1) != base[direction[rows]]]]
+    for one in np.unique(several).tolist():
+        base[one] = _accepted(packets, starts, one)
     return base, has_syn
+
+
+def _accepted(packets: Packets, starts: Int64, direction: int) -> int:
+    """Of a direction with different SYNs (a server that answered a repeated SYN anew): the base that its first payload follows, else the
+    one that the peer acknowledged last."""
+    own, peer = (slice(int(starts[d]), int(starts[d + 1])) for d in (direction, direction ^ 1))
+    flags = packets.flags[own]
+    syns = packets.seq[own][(flags & SYN) != 0] + np.uint32(1)
+    data = packets.seq[own][(packets.payload_bytes[own] > 0) & ((flags & (SYN | RST)) == 0)]
+    if data.size:
+        return int(syns[(data[0] - syns).argmin()])
+    acks = packets.ack[peer][(packets.flags[peer] & (ACK | RST)) == ACK]
+    accepted = acks[np.isin(acks, syns)]
+    return int(accepted[-1] if accepted.size else syns[-1])
 
 
 def _peer_bases(packets: Packets, base: UInt32, starts: Int64, acks: Bool) -> UInt32:
