@@ -4,47 +4,48 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from netdiag.capture.dumpcap_backend import DumpcapBackend
-from netdiag.capture.filter import CaptureFilter, Rule, target_filter
+from netdiag.capture.filter import Rule, target_filter
 from netdiag.capture.live import Backend, CaptureFailed, LiveCapture, Task
 from netdiag.capture.marker import Beacon
-from netdiag.capture.privileges import check_dumpcap, check_packet_socket
 from netdiag.capture.pyshark_backend import PysharkBackend
 from netdiag.capture.route import GLOBAL_ADDRESSES, interface_to, interfaces_to, name_servers
 from netdiag.capture.scapy_backend import ScapyBackend
 from netdiag.errors import ToolMissing, Unavailable, UsageError
 
+_BACKENDS: dict[str, Callable[[], Backend]] = {
+    "dumpcap": DumpcapBackend,
+    "scapy": ScapyBackend,
+    "pyshark": PysharkBackend,
+}
+AUTO = ("dumpcap", "scapy")
+"""What ``auto`` tries, in this order. pyshark captures with dumpcap's rights, so it has nothing to add."""
 
-def backend(name: str, interfaces: tuple[str, ...], filter_: CaptureFilter) -> Backend:
-    """The backend of that name; ``auto``: dumpcap where it may capture, else scapy.
 
-    Raises ``UsageError`` for an unknown name; for ``auto``, the reason of the first that is installed but not allowed.
+def backend(name: str) -> Backend:
+    """The backend of that name. Raises ``UsageError`` for an unknown one."""
+    if name not in _BACKENDS:
+        raise UsageError(f"no capture backend {name!r}; there are auto, {', '.join(_BACKENDS)}")
+    return _BACKENDS[name]()
+
+
+def start_first(name: str, make: Callable[[str], LiveCapture]) -> LiveCapture:
+    """A running capture by the backend of that name, or by the first of ``AUTO`` that works. ``make`` prepares one for a backend's name.
+
+    Raises the reason why none works: that of the first which is installed.
     """
-    if name == "dumpcap":
-        return DumpcapBackend()
-    if name == "scapy":
-        return ScapyBackend()
-    if name == "pyshark":
-        return PysharkBackend()
-    if name != "auto":
-        raise UsageError(f"no capture backend {name!r}; there are auto, dumpcap, scapy, pyshark")
-    return _best(interfaces, filter_)
-
-
-def _best(interfaces: tuple[str, ...], filter_: CaptureFilter) -> Backend:
-    try:
-        check_dumpcap(interfaces, filter_)
-    except Unavailable as error:
-        refused = error
-    else:
-        return DumpcapBackend()
-    try:
-        check_packet_socket()
-    except Unavailable as error:
-        raise (error if isinstance(refused, ToolMissing) else refused) from error
-    return ScapyBackend()
+    reasons: list[Unavailable] = []
+    for candidate in AUTO if name == "auto" else (name,):
+        try:
+            capture = make(candidate)
+            capture.start()
+        except Unavailable as error:
+            reasons.append(error)
+        else:
+            return capture
+    raise next((reason for reason in reasons if not isinstance(reason, ToolMissing)), reasons[0])
 
 
 def watched_interfaces(addresses: Iterable[str], *, forced: str | None = None) -> dict[str, str]:
@@ -83,7 +84,7 @@ def live_capture(
     try:
         filter_ = target_filter(ports, hosts, (*also, *(beacon.rule for beacon in beacons)))
         task = Task(path=path, interfaces=tuple(ways), filter=filter_)
-        return LiveCapture(backend(name, task.interfaces, filter_), task, beacons)
+        return LiveCapture(backend(name), task, beacons)
     except BaseException:
         for beacon in beacons:
             beacon.close()

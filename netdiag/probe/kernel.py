@@ -9,6 +9,9 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from netdiag.records.recording import TcpInfo
@@ -68,6 +71,22 @@ def available() -> bool:
         except OSError:
             return False
     return True
+
+
+@contextmanager
+def stamping() -> Iterator[None]:
+    """Keep the system's receive stamps switched on. The kernel stamps packets only while some socket wants it, and begins with a delay, so
+    that the first packets of the first such socket would come without.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        if sys.platform == "linux":
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
+                time.sleep(_SWITCH_ON_S)
+        yield
+
+
+_SWITCH_ON_S = 0.01
 
 
 def receive(sock: socket.socket, max_bytes: int, *, stamped: bool) -> tuple[bytes, int | None]:

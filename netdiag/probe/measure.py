@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from netdiag.capture.choose import live_capture
+from netdiag.capture.choose import live_capture, start_first
 from netdiag.capture.filter import Rule
 from netdiag.capture.keep import keep
 from netdiag.capture.live import Captured, LiveCapture
@@ -96,8 +96,8 @@ def level_without_packets(recording: Recording) -> EvidenceLevel:
     return EvidenceLevel.L1 if stamped or kernel.available() else EvidenceLevel.L0
 
 
-def capture_for(config: ProbeConfig, path: str) -> LiveCapture:
-    """A capture, not yet started, of what this plan will do. Narrowed to addresses only where they are known without asking a resolver:
+def capture_for(config: ProbeConfig, path: str, backend: str) -> LiveCapture:
+    """A capture by one backend, not yet started, of what this plan will do. Narrowed to addresses only where they are known without asking a resolver:
     a question now would warm its cache, and the first request would not be cold any more.
     """
     resolver = Resolver(ProbeClock(), config.resolve)
@@ -105,7 +105,7 @@ def capture_for(config: ProbeConfig, path: str) -> LiveCapture:
     known = [resolver.without_asking(host, port) for host, port in targets]
     hosts = tuple(dict.fromkeys(a for addresses in known for a in addresses)) if all(known) else ()
     return live_capture(
-        name=config.capture,
+        name=backend,
         path=path,
         ports={port for _, port in targets},
         hosts=hosts,
@@ -119,8 +119,7 @@ def _started(config: ProbeConfig, path: str) -> tuple[LiveCapture | None, str | 
     if config.capture == "none":
         return None, "no packets: capture is off (--capture none)"
     try:
-        capture = capture_for(config, path)
-        capture.start()
+        capture = start_first(config.capture, lambda backend: capture_for(config, path, backend))
     except Unavailable as error:
         if config.capture != "auto":
             raise

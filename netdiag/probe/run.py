@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpcore
 
+from netdiag.probe import kernel
 from netdiag.probe.client import ArmClient, Finished, Place
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.connection_log import Recorder
@@ -28,7 +29,7 @@ def run(config: ProbeConfig, *, progress: Progress | None = None, stop: threadin
 
     Raises ``UsageError`` for what cannot be tried at all (an unreadable ``cacert``); what the network or the server does is in the records.
     """
-    with contextlib.closing(KeyLog()) as keylog:
+    with kernel.stamping(), contextlib.closing(KeyLog()) as keylog:
         return _Run(config, keylog, progress, stop or threading.Event()).carry_out()
 
 

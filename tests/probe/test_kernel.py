@@ -18,7 +18,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernel stamps a
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """A stamped client socket and its peer."""
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+    with (
+        kernel.stamping(),
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
         peer, _ = server.accept()
         with peer:
             assert kernel.enable(client)

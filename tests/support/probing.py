@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from netdiag.lab import LabServer
@@ -50,3 +52,11 @@ def children() -> list[int]:
         with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
             found += [int(word) for word in file.read().split()]
     return found
+
+
+def settles(true: Callable[[], bool], within_s: float = 3.0) -> None:
+    """Assert that something comes true in a while."""
+    ends_s = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < ends_s, "it did not come true in time"
+        time.sleep(0.02)
