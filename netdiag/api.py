@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from netdiag.analysis.behind import behind
+from netdiag.analysis.gather import gather
 from netdiag.analysis.join import join, without_packets
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import CaptureFile, open_capture
-from netdiag.errors import KeyLogError
+from netdiag.errors import KeyLogError, UsageError
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
 from netdiag.records.analysis import Analysis
+from netdiag.records.labels import exchange_of
+from netdiag.records.lanes import ExchangeLanes
 from netdiag.records.source import EvidenceLevel, Secrets, Source
 from netdiag.stats.distribution import statistics
 from netdiag.wire.codes import link_type_name
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from netdiag.probe.measure import Measurement
     from netdiag.probe.plan import ProbeConfig
 
-__all__ = ["analyze", "aprobe", "open_capture", "probe"]
+__all__ = ["analyze", "aprobe", "lanes", "open_capture", "probe"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the octets of the file read so far and its size."""
@@ -78,6 +82,28 @@ async def aprobe(
         return await asyncio.to_thread(probe, config, progress=progress, stop=stop, **options)
     finally:
         stop.set()
+
+
+def lanes(
+    path: str | os.PathLike[str],
+    exchange_id: int,
+    *,
+    keylog: str | os.PathLike[str] | None = None,
+    analysis: Analysis | None = None,
+) -> ExchangeLanes:
+    """The packets, TLS records, messages and holes behind one exchange of a capture file, for ``plot.lanes``.
+
+    ``analysis`` is the file's, where it is there already. Raises ``UsageError`` when there is no such exchange (or the file is standard
+    input, which cannot be read again), and what ``analyze`` raises.
+    """
+    if os.fspath(path) == "-":
+        raise UsageError("standard input cannot be read again for its packets; give a file")
+    whole = analyze(path, keylog=keylog) if analysis is None else analysis
+    exchange = exchange_of(whole, exchange_id)
+    if exchange is None:
+        raise UsageError(f"there is no request {exchange_id}: there are {len(whole.exchanges)}, numbered from 0")
+    with open_capture(path) as capture:
+        return behind(gather(capture.windows()), whole, exchange)
 
 
 def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) -> ProbeConfig:

@@ -16,6 +16,14 @@ def format_ms(duration_ns: int | None, *, digits: int = 1, none: str = "–") ->
     return none if duration_ns is None else f"{duration_ns / NS_PER_MS:.{digits}f}"
 
 
+def format_ms_readably(duration_ns: int | None, *, digits: int = 1, none: str = "–") -> str:
+    """As ``format_ms``, with more digits (three at most) where that many would show something as nothing: ``0.04``, not ``0.0``."""
+    if duration_ns is not None and duration_ns != 0:
+        while digits < 3 and abs(duration_ns) < NS_PER_MS / 2 / 10**digits:
+            digits += 1
+    return format_ms(duration_ns, digits=digits, none=none)
+
+
 def format_duration(duration_ns: int | None, *, none: str = "–") -> str:
     """``870 µs``, ``12.3 ms``, ``4.56 s``, ``2 min 05 s``: a duration with the unit that suits its size."""
     if duration_ns is None:

@@ -242,7 +242,6 @@ def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
             drawing=options.picture,
             exchange_id=options.exchange,
             source=options.files[0],
-            keylog=options.keylog,
         )
         outputs.write(analysis, wanted)
 

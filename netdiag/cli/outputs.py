@@ -7,9 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from netdiag.errors import OutputError, UsageError
 from netdiag.records.analysis import Analysis
+
+if TYPE_CHECKING:
+    from netdiag.plot.style import Picture
+    from netdiag.records.lanes import ExchangeLanes
 
 PICTURES = (".png", ".svg", ".pdf")
 DRAWINGS = ("waterfall", "lanes", "distributions")
@@ -26,7 +31,6 @@ class Wanted:
     exchange_id: int | None = None
     source: str | None = None
     """The capture file, for pictures that show packets."""
-    keylog: str | None = None
 
 
 def check(paths: Sequence[str], endings: Sequence[str], *, force: bool) -> None:
@@ -67,7 +71,7 @@ def _write_picture(analysis: Analysis, wanted: Wanted) -> None:
     plot.save(_figure(analysis, wanted), wanted.path)
 
 
-def _figure(analysis: Analysis, wanted: Wanted) -> object:
+def _figure(analysis: Analysis, wanted: Wanted) -> Picture:
     from netdiag import plot
 
     drawing = wanted.drawing or ("lanes" if wanted.exchange_id is not None and wanted.source else "waterfall")
@@ -78,12 +82,12 @@ def _figure(analysis: Analysis, wanted: Wanted) -> object:
     return plot.lanes(_lanes(analysis, wanted))
 
 
-def _lanes(analysis: Analysis, wanted: Wanted) -> object:
+def _lanes(analysis: Analysis, wanted: Wanted) -> ExchangeLanes:
     from netdiag import api
 
     if wanted.source is None or wanted.exchange_id is None:
         raise UsageError("the picture lanes needs one request of one capture file: --exchange N")
-    return api.lanes(wanted.source, wanted.exchange_id, keylog=wanted.keylog)
+    return api.lanes(wanted.source, wanted.exchange_id, analysis=analysis)
 
 
 _WRITERS: dict[str, Callable[[Analysis, Wanted], None]] = {

@@ -21,13 +21,8 @@ def packets(file: str, exchange: int, keylog: str | None) -> None:
     from netdiag import api
     from netdiag.cli.console import ascii_only, console, show
     from netdiag.cli.reading import read
-    from netdiag.errors import UsageError
     from netdiag.export.terminal.connections import packets_table
-    from netdiag.records.labels import exchange_of
 
     analysis = read(file, keylog)
-    chosen = exchange_of(analysis, exchange)
-    if chosen is None:
-        raise UsageError(f"there is no request {exchange}: there are {len(analysis.exchanges)}, numbered from 0")
-    lanes = api.lanes(file, exchange, keylog=keylog)
-    show(packets_table(analysis, chosen, lanes, width=console().width, ascii_only=ascii_only()))
+    lanes = api.lanes(file, exchange, analysis=analysis)
+    show(packets_table(analysis, lanes.exchange, lanes, width=console().width, ascii_only=ascii_only()))

@@ -171,7 +171,7 @@ def _hole_boxes(axes: Any, holes: Sequence[LaneHole], scale: _Scale, top: float,
             axes, "hole", [Box(left, right, top, bottom)], facecolor=FAILURE, edgecolor="none", alpha=0.13, zorder=1
         )
         filled = f"for {format_duration(hole.until_at - hole.from_at)}" if hole.until_at is not None else "never filled"
-        text = f"{format_bytes(hole.size_bytes)} missing {filled}"
+        text = f"{format_bytes(hole.size_bytes, none='octets')} missing {filled}"
         axes.text((left + right) / 2, top + 0.08, text, ha="center", va="top", fontsize=_FONT, color=FAILURE, zorder=6)
 
 
@@ -276,9 +276,9 @@ def _span_box(placed: _Placed, scale: _Scale, top: float) -> Box:
 
 
 def _span_text(span: LaneSpan) -> str:
-    size = format_bytes(span.size_bytes)
+    size = format_bytes(span.size_bytes, none="")
     whole = "" if span.deliverable_at is not None else ", never whole"
-    return f"{one_line(span.label, most=40)} {size}{whole}"
+    return f"{one_line(span.label, most=40)} {size}".rstrip() + whole
 
 
 def _span_label(axes: Any, placed: _Placed, top: float) -> None:

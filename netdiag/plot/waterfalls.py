@@ -54,7 +54,7 @@ def waterfall(analysis: Analysis, *, common_clock: bool | None = None) -> Pictur
     requests are cut to the slowest 60, and the picture says so.
     """
     shown = _most_telling(analysis.exchanges)
-    compared = any(e.arm is not None for e in shown) and len(shown) > 1
+    compared = analysis.source.kind == "probe" and len(shown) > 1
     shared = (not compared and _is_busy(shown)) if common_clock is None else common_clock
     rows = _rows_by_connection(shown) if shared else _rows_by_arm(shown)
     with settings():
@@ -198,7 +198,7 @@ def _bars(axes: Any, rows: Sequence[_Row], unit: TimeUnit) -> None:
             boxes.setdefault("unattributed", []).append(gap)
         for event in row.exchange.stream.timeline if row.exchange.stream else ():
             at = unit.of(event.deliverable_at - row.origin)
-            events.append(((at, y - _BAR), (at, y + _BAR)))
+            events.append(((at, y - _BAR), (at, y - 0.4 * _BAR)))
     for name in _ORDER:
         add_boxes(axes, name, boxes.get(name, []), zorder=3)
     add_lines(axes, events, colors=INK, linewidths=0.5, alpha=0.55, zorder=4)

@@ -51,7 +51,8 @@ class LaneSpan:
     """First transmission of its first octet."""
     deliverable_at: int | None
     """When it was whole; None when it never was."""
-    size_bytes: int
+    size_bytes: int | None
+    """None when it is not known."""
     first_packet: int | None = None
     last_packet: int | None = None
     of_this_exchange: bool = True
@@ -68,7 +69,8 @@ class LaneHole:
     """When the first octet after the hole was seen."""
     until_at: int | None
     """When the hole was filled; None when it never was."""
-    size_bytes: int
+    size_bytes: int | None = None
+    """None when it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

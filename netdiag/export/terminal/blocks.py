@@ -27,7 +27,7 @@ from netdiag.records.labels import (
 from netdiag.records.stream import EventKind
 from netdiag.records.timing import Method, Phase, PhaseName
 from netdiag.sanitise import one_line
-from netdiag.units import format_bytes, format_duration, format_ms
+from netdiag.units import format_bytes, format_duration, format_ms_readably
 
 _INDENT = 2
 _NAME = 12
@@ -124,7 +124,7 @@ def _call_heading(page: Page, call: Call) -> None:
             (f"{len(call.attempts)} attempts, back-off {format_duration(slept)}, {call.outcome}", MUTED),
             (f"  policy {call.policy}" + (" (inferred)" if call.inferred else ""), MUTED),
         ],
-        [(f"total {format_ms(call.total_ns)} ms", STRONG)],
+        [(f"total {format_ms_readably(call.total_ns)} ms", STRONG)],
         fold=True,
     )
 
@@ -146,7 +146,7 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
         (_place(exchange), MUTED),
     ]
     digits = digits_for(exchange.total_ns)
-    page.spread(left, [("total ", ""), (f"{format_ms(exchange.total_ns, digits=digits)} ms", STRONG)])
+    page.spread(left, [("total ", ""), (f"{format_ms_readably(exchange.total_ns, digits=digits)} ms", STRONG)])
 
 
 def _place(exchange: Exchange) -> str:
@@ -173,7 +173,7 @@ def _exchange_rows(exchange: Exchange, notes: Notes, axis: Axis) -> list[_Row]:
         rows.append(
             _Row(
                 "unattributed",
-                format_ms(exchange.unattributed_ns, digits=digits),
+                format_ms_readably(exchange.unattributed_ns, digits=digits),
                 gaps_bar(axis, gaps(exchange)),
                 "",
                 "",
@@ -188,7 +188,7 @@ def _phase_row(exchange: Exchange, phase: Phase, notes: Notes, axis: Axis, digit
     name = str(phase.name)
     return _Row(
         name,
-        mark + format_ms(phase.duration_ns, digits=digits),
+        mark + format_ms_readably(phase.duration_ns, digits=digits),
         bar(axis, phase.started_at, phase.ended_at, hatched=name in HATCHED),
         PHASE_HUES[name],
         _frames(phase.first_packet, phase.last_packet),
@@ -222,7 +222,7 @@ def _events_row(exchange: Exchange, axis: Axis) -> _Row:
     stream = exchange.stream
     assert stream is not None
     counted = [event.deliverable_at for event in stream.timeline]
-    longest = f", longest gap {format_ms(max(stream.gaps_ns))}" if stream.gaps_ns else ""
+    longest = f", longest gap {format_ms_readably(max(stream.gaps_ns))}" if stream.gaps_ns else ""
     pings = sum(event.kind in (EventKind.PING, EventKind.COMMENT) for event in stream.timeline)
     note = f"{stream.token_events} with text{longest}" + (f", {pings} ping{'s' if pings > 1 else ''}" if pings else "")
     return _Row("events", str(stream.events), ticks(axis, counted), PHASE_HUES["transfer"], "", note)
@@ -230,9 +230,16 @@ def _events_row(exchange: Exchange, axis: Axis) -> _Row:
 
 def _backoff_row(backoff: Backoff, at: int, axis: Axis) -> _Row:
     drawn = bar(axis, at, at + backoff.ns, hatched=True)
-    planned = f", planned {format_ms(backoff.planned_ns)}" if backoff.planned_ns not in (None, backoff.ns) else ""
+    planned = (
+        f", planned {format_ms_readably(backoff.planned_ns)}" if backoff.planned_ns not in (None, backoff.ns) else ""
+    )
     return _Row(
-        "back-off", format_ms(backoff.ns), drawn, PHASE_HUES["backoff"], "", one_line(backoff.cause, most=40) + planned
+        "back-off",
+        format_ms_readably(backoff.ns),
+        drawn,
+        PHASE_HUES["backoff"],
+        "",
+        one_line(backoff.cause, most=40) + planned,
     )
 
 
@@ -277,6 +284,6 @@ def _stream_line(page: Page, exchange: Exchange) -> None:
         ("last content", stream.last_content_ns),
         ("logical end", stream.logical_end_ns),
     )
-    times = ", ".join(f"{name} {format_ms(value)}" for name, value in named)
+    times = ", ".join(f"{name} {format_ms_readably(value)}" for name, value in named)
     tokens = f"; {stream.tokens} tokens by the server's own usage" if stream.tokens is not None else ""
     page.wrapped(_INDENT, (f"after the first request octet was sent: {times} ms{tokens}", MUTED))

@@ -11,7 +11,7 @@ from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of
 from netdiag.records.timing import Clock, Method, Phase, PhaseName
 from netdiag.sanitise import one_line
-from netdiag.units import format_bytes, format_ms
+from netdiag.units import format_bytes, format_ms_readably
 
 
 class Notes:
@@ -56,7 +56,7 @@ def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list
     rtt = connection.handshake_rtt_ns
     retries = connection.syn_retries
     return [
-        f"RTT {format_ms(rtt, digits=digits)}" if rtt is not None else "",
+        f"RTT {format_ms_readably(rtt, digits=digits)}" if rtt is not None else "",
         f"SYN sent {retries + 1} times" if retries else "",
     ]
 
@@ -93,9 +93,9 @@ def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> lis
     path, think = exchange.wait_path_ns, exchange.wait_think_ns
     interim = " ".join(str(response.status) for response in exchange.interim)
     if path is not None and think is not None:
-        split = f"path {format_ms(path, digits=digits)} + server ≤ {format_ms(think, digits=digits)}"
+        split = f"path {format_ms_readably(path, digits=digits)} + server ≤ {format_ms_readably(think, digits=digits)}"
     else:
-        split = f"server ≤ {format_ms(think, digits=digits)}" if think is not None else ""
+        split = f"server ≤ {format_ms_readably(think, digits=digits)}" if think is not None else ""
     return [split, f"interim {interim}" if interim else ""]
 
 
@@ -109,7 +109,7 @@ def _stalled(duration_ns: int | None, word: str, digits: int) -> str:
         return ""
     if duration_ns == 0:
         return "no loss" if word == "loss" else ""
-    return f"{word} {format_ms(duration_ns, digits=digits)}"
+    return f"{word} {format_ms_readably(duration_ns, digits=digits)}"
 
 
 def _deliver(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
@@ -136,8 +136,8 @@ def _certainty(phase: Phase, digits: int) -> str:
     if below == above == 0:
         return str(phase.method)
     if below == above:
-        return f"± {format_ms(above, digits=digits)}"
-    return f"{format_ms(phase.lo_ns, digits=digits)} to {format_ms(phase.hi_ns, digits=digits)}"
+        return f"± {format_ms_readably(above, digits=digits)}"
+    return f"{format_ms_readably(phase.lo_ns, digits=digits)} to {format_ms_readably(phase.hi_ns, digits=digits)}"
 
 
 def _clock(exchange: Exchange, phase: Phase) -> str:

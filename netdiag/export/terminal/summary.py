@@ -15,7 +15,7 @@ from netdiag.records.statistics import Comparison, Distribution, Statistics
 from netdiag.records.timing import PhaseName
 from netdiag.sanitise import one_line
 from netdiag.stats.distribution import NEEDED
-from netdiag.units import format_ms
+from netdiag.units import format_ms_readably
 
 _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
@@ -68,14 +68,14 @@ def _phases(arms: Sequence[Statistics]) -> list[str]:
 
 def _arm_lines(statistics: Statistics, phases: Sequence[str], digits: int) -> list[_Line]:
     spreads = [statistics.phases.get(name) for name in phases]
-    medians = tuple(format_ms(s.p50 if s else None, digits=digits) for s in spreads)
+    medians = tuple(format_ms_readably(s.p50 if s else None, digits=digits) for s in spreads)
     lines = [_Line(arm_name(statistics.arm), str(statistics.n), medians, STRONG)]
     if statistics.n > 1:
         lines.append(_Line("", "", tuple(_range(s, digits) for s in spreads), MUTED))
     for label, field, _ in _QUANTILES:
         values = [getattr(s, field) if s else None for s in spreads]
         if any(value is not None for value in values):
-            lines.append(_Line(f"  {label}", "", tuple(format_ms(value, digits=digits) for value in values)))
+            lines.append(_Line(f"  {label}", "", tuple(format_ms_readably(value, digits=digits) for value in values)))
     return lines
 
 
@@ -89,7 +89,7 @@ def _range(spread: Distribution | None, digits: int) -> str:
     if spread is None or spread.min is None or spread.max is None:
         return "–"
     coarse = 0 if spread.max >= 10_000_000 else digits
-    low, high = format_ms(spread.min, digits=coarse), format_ms(spread.max, digits=coarse)
+    low, high = format_ms_readably(spread.min, digits=coarse), format_ms_readably(spread.max, digits=coarse)
     return low if low == high else f"{low}–{high}"
 
 
@@ -154,7 +154,7 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
             0,
             text,
             (verdict, STRONG),
-            (f"(margin ± {format_ms(c.margin_ns, digits=0)} ms, {c.pairs} pairs{more}{predicted})", MUTED),
+            (f"(margin ± {format_ms_readably(c.margin_ns, digits=0)} ms, {c.pairs} pairs{more}{predicted})", MUTED),
         )
 
 
