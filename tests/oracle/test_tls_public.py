@@ -15,9 +15,8 @@ from netdiag.protocols.tls.names import version_name
 from netdiag.protocols.tls.suite_names import suite_name
 from netdiag.records.connection import Connection
 from netdiag.records.tls import TlsSession
-from tests.support.public_captures import epoch_ns, folder, keylog_of, truths
-
-pytestmark = pytest.mark.public
+from tests.support.public_captures import epoch_ns, folder, keylog_of
+from tests.support.tools import needs_public_captures, public_truth
 
 KNOWN = {
     ("arkime+arkime/arkime_synthetic.pcap", 97, "version"): (
@@ -128,7 +127,7 @@ def _by_ends(connections: Iterator[Connection] | Any) -> dict[tuple[Any, ...], l
 @pytest.fixture(scope="module")
 def agreement() -> dict[str, Field]:
     fields: dict[str, Field] = defaultdict(Field)
-    for truth in truths():
+    for truth in public_truth():
         streams = [s for s in truth["streams"] if s.get("tls", {}).keys() & {"client_hello", "server_hello"}]
         if not streams:
             continue
@@ -153,6 +152,7 @@ def _table(agreement: dict[str, Field]) -> Iterator[str]:
         yield from (f"      {difference}" for difference in one.different[:10])
 
 
+@needs_public_captures
 def test_agreement_per_field(agreement: dict[str, Field], capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(_table(agreement)) + "\n")
@@ -161,11 +161,12 @@ def test_agreement_per_field(agreement: dict[str, Field], capsys: pytest.Capture
     assert agreement["sni"].same > 400
 
 
+@needs_public_captures
 def test_the_end_of_the_handshake_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """The same captures with their key logs and without: how far off the end of the handshake is when only record sizes tell."""
     errors: dict[str, list[int]] = defaultdict(list)
     unknown: list[str] = []
-    for truth in truths():
+    for truth in public_truth():
         path = truth["path"]
         if keylog_of(path) is None:
             continue

@@ -1,24 +1,19 @@
-"""The folder of public captures, which is not part of the repository: found by ``NETDIAG_PUBLIC_CAPTURES`` or beside the checkout."""
+"""What belongs to the public captures: their index, their key logs, the time their truth counts from."""
 
 from __future__ import annotations
 
 import csv
-import json
-import os
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.tools import public_captures
 
 
 def folder() -> Path:
-    """Where the captures are; the calling test is skipped when they are absent."""
-    named = os.environ.get("NETDIAG_PUBLIC_CAPTURES")
-    path = Path(named) if named else Path(__file__).resolve().parents[2].parent / "shared" / "captures-public"
-    if not (path / "truth.jsonl").is_file():
-        pytest.skip("the public captures are not here (set NETDIAG_PUBLIC_CAPTURES): nothing is compared with them")
+    """Where they are; only for tests marked with ``needs_public_captures``."""
+    path = public_captures()
+    assert path is not None
     return path
 
 
@@ -27,13 +22,6 @@ def index() -> dict[str, dict[str, str]]:
     """Rows of INDEX.tsv by path."""
     with (folder() / "INDEX.tsv").open(newline="") as file:
         return {row["path"]: row for row in csv.DictReader(file, delimiter="\t")}
-
-
-def truths() -> Iterator[dict[str, Any]]:
-    """The documents of truth.jsonl."""
-    with (folder() / "truth.jsonl").open() as file:
-        for line in file:
-            yield json.loads(line)
 
 
 def keylog_of(path: str) -> Path | None:

@@ -53,7 +53,7 @@ class Observer(Protocol):
         """A ChangeCipherSpec; the observer moves the direction on, or ignores it (TLS 1.3)."""
         ...
 
-    def first_protected(self, side: Direction) -> None:
+    def first_protected(self, side: Direction, record: TlsRecordView) -> None:
         """An application_data record where the direction is still in clear; the observer moves the direction on."""
         ...
 
@@ -194,7 +194,7 @@ class Direction:
         elif kind == ContentType.ALERT:
             self._read_alerts(record.fragment(), record)
         elif kind == ContentType.APPLICATION_DATA:
-            self._observer.first_protected(self)
+            self._observer.first_protected(self, record)
             if self.stage is Stage.PROTECTED:
                 self._read_protected(record)
             else:

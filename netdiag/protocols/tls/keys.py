@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from netdiag.protocols.tls import handshake as hs
@@ -9,6 +12,7 @@ from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.keylog import MASTER, PREMASTER, KeyLog
 from netdiag.protocols.tls.names import SSL3, ExtensionType, HandshakeType
 from netdiag.protocols.tls.suites import Suite, suite_of
+from netdiag.wire.record_view import TlsRecordView
 
 if TYPE_CHECKING:
     from netdiag.protocols.tls.protection import Protection
@@ -75,18 +79,54 @@ class Negotiation:
         return b"".join((*first, *self._server_messages, *rest))
 
 
-def tls13_epochs(
-    keylog: KeyLog | None, hello: hs.ClientHello, *, suite: Suite | None, version: int, from_client: bool
-) -> list[Epoch]:
-    """The epochs of one direction of TLS 1.3 in order (RFC 8446 section 7.1); those without a secret open nothing."""
-    secrets = keylog.of(hello.random) if keylog is not None else {}
-    if from_client:
-        plan = [(EpochKind.HANDSHAKE, CLIENT_HANDSHAKE), (EpochKind.APPLICATION, CLIENT_APPLICATION)]
-        if hello.offers_early_data:
-            plan.insert(0, (EpochKind.EARLY, EARLY))
-    else:
-        plan = [(EpochKind.HANDSHAKE, SERVER_HANDSHAKE), (EpochKind.APPLICATION, SERVER_APPLICATION)]
-    return [Epoch(kind, label, secret=secrets.get(label), suite=suite, version=version) for kind, label in plan]
+@dataclass(frozen=True, slots=True)
+class Tls13Keys:
+    """What the epochs of TLS 1.3 are made from."""
+
+    secrets: Mapping[str, bytes]
+    suite: Suite | None
+    version: int
+
+    def epochs(self, *, from_client: bool, early: bool) -> list[Epoch]:
+        """The epochs of one direction in order (RFC 8446 section 7.1); those without a secret open nothing."""
+        if from_client:
+            plan = [(EpochKind.HANDSHAKE, CLIENT_HANDSHAKE), (EpochKind.APPLICATION, CLIENT_APPLICATION)]
+            if early:
+                plan.insert(0, (EpochKind.EARLY, EARLY))
+        else:
+            plan = [(EpochKind.HANDSHAKE, SERVER_HANDSHAKE), (EpochKind.APPLICATION, SERVER_APPLICATION)]
+        return [
+            Epoch(kind, label, secret=self.secrets.get(label), suite=self.suite, version=self.version)
+            for kind, label in plan
+        ]
+
+
+_MOST_TRIALS = 5_000
+
+
+def by_trial(
+    keylog: KeyLog,
+    record: TlsRecordView,
+    *,
+    random: bytes | None,
+    suites: Iterable[int],
+    version: int,
+    from_client: bool,
+) -> Tls13Keys | None:
+    """For a capture with one hello only: the session (``random`` None: any in the log) and the suite whose first key opens this record."""
+    label = CLIENT_HANDSHAKE if from_client else SERVER_HANDSHAKE
+    sessions = keylog.secrets if random is None else {random: keylog.of(random)}
+    wanted = [suite for suite in map(suite_of, suites) if not suite.exchange and suite.bulk is not None]
+    fragment = record.fragment()
+    for secrets in islice(sessions.values(), _MOST_TRIALS):
+        secret = secrets.get(label)
+        for suite in wanted:
+            if secret is None or len(secret) != (48 if suite.prf_hash == "sha384" else 32):
+                continue
+            protection = Epoch(EpochKind.HANDSHAKE, label, secret=secret, suite=suite, version=version).protection
+            if protection and protection.open(0, record.content_type, record.version, fragment):
+                return Tls13Keys(secrets, suite, version)
+    return None
 
 
 def connection_epochs(negotiation: Negotiation, master: bytes | None) -> tuple[Epoch, Epoch] | None:

@@ -135,22 +135,38 @@ class Session:
         else:
             side.protect([epochs[0 if side is self.client else 1]], changed=True)
 
-    def first_protected(self, side: Direction) -> None:
+    def first_protected(self, side: Direction, record: TlsRecordView) -> None:
         """application_data in clear text's place: TLS 1.3 after the hellos, or a capture that begins in the middle."""
         self._until(self.server, lambda: self.answer is not None)
         if side is self.server:
             self._until(self.client, lambda: self.hello is not None)
-        if self._follows_tls13(side) and self.hello is not None:
-            side.protect(self._tls13_epochs(side, self.hello))
-        else:
+        tls13 = self._follows_tls13(side)
+        found = self._tls13_keys(side, record) if tls13 else None
+        if found is None:
             side.close_eyes()
+            if tls13:
+                side.missing_labels.append(keys.CLIENT_APPLICATION if side is self.client else keys.SERVER_APPLICATION)
+        else:
+            early = self.hello is not None and self.hello.offers_early_data
+            side.protect(found.epochs(from_client=side is self.client, early=early))
 
-    def _tls13_epochs(self, side: Direction, hello: hs.ClientHello) -> list[Epoch]:
-        suite = self.suite
-        if suite is not None and suite.bulk is None and self.keylog is not None and self.keylog.of(hello.random):
-            self._note_unsupported(suite)
-        return keys.tls13_epochs(
-            self.keylog, hello, suite=suite, version=self.version or TLS13, from_client=side is self.client
+    def _tls13_keys(self, side: Direction, record: TlsRecordView) -> keys.Tls13Keys | None:
+        hello, suite, version = self.hello, self.suite, self.version or TLS13
+        if hello is not None and suite is not None:
+            secrets = self.keylog.of(hello.random) if self.keylog is not None else {}
+            if suite.bulk is None and secrets:
+                self._note_unsupported(suite)
+            return keys.Tls13Keys(secrets, suite, version)
+        if self.keylog is None:
+            return None
+        offered = (suite.number,) if suite is not None else hello.suite_numbers if hello is not None else ()
+        return keys.by_trial(
+            self.keylog,
+            record,
+            random=None if hello is None else hello.random,
+            suites=offered,
+            version=version,
+            from_client=side is self.client,
         )
 
     def discards(self, epoch: Epoch) -> bool:
