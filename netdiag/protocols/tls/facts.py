@@ -10,7 +10,7 @@ from netdiag.protocols.tls.epochs import EpochKind
 from netdiag.protocols.tls.handshake import ClientHello, offered_versions
 from netdiag.protocols.tls.keylog import MASTER
 from netdiag.protocols.tls.keys import CLIENT_APPLICATION, CLIENT_HANDSHAKE, EARLY, SERVER_APPLICATION, SERVER_HANDSHAKE
-from netdiag.protocols.tls.names import is_tls13, version_name
+from netdiag.protocols.tls.names import version_name
 from netdiag.protocols.tls.session import Session
 from netdiag.records.tls import EarlyData, TlsSession
 
@@ -25,6 +25,9 @@ def session_facts(session: Session, moments: Handshake, guess: grammar.FinishedB
     """Everything that the hellos, the records and, with keys, the encrypted messages say."""
     hello, version = session.hello, session.version
     suite = session.suite
+    finished_at = _finished_at(session, moments)
+    early = _early_data(session, guess)
+    resumed = _resumed(session)
     return TlsSession(
         version=None if version is None else version_name(version),
         cipher_suite=None if suite is None else suite.name,
@@ -38,18 +41,18 @@ def session_facts(session: Session, moments: Handshake, guess: grammar.FinishedB
         client_hello_packet=None if session.client_hello_record is None else session.client_hello_record.last_packet,
         server_hello_at=moments.server_hello_deliverable,
         server_hello_packet=None if moments.server_hello is None else moments.server_hello.packet,
-        finished_at=_finished_at(session, moments),
-        finished_method=None if _finished_at(session, moments) is None else moments.method,
+        finished_at=finished_at,
+        finished_method=None if finished_at is None else moments.method,
         hello_retry_request=session.retry is not None,
-        resumed=_resumed(session),
-        early_data=_early_data(session, guess),
+        resumed=resumed,
+        early_data=early,
         certificate_bytes=session.certificate_bytes,
         server_flight_bytes=_server_flight_bytes(session, guess),
-        round_trips=_round_trips(session, guess),
+        round_trips=_round_trips(session, early=early, resumed=resumed),
         client_certificate=_client_certificate(session),
-        alerts=tuple(sorted(session.alerts, key=lambda alert: alert.at)),
+        alerts=tuple(sorted(session.alerts, key=lambda alert: alert.at)) if session.alerts else (),
         decrypted=any(side.opened for side in (session.client, session.server)),
-        missing_secret=_missing_secret(session, _early_data(session, guess)),
+        missing_secret=_missing_secret(session, early),
         client_random=None if hello is None else hello.random.hex(),
     )
 
@@ -65,7 +68,7 @@ def _seen(moment: object) -> int | None:
 def _finished_at(session: Session, moments: Handshake) -> int | None:
     """phases.md: the later of client Finished sent and server Finished deliverable, but never after the first request octet (False Start)."""
     sent, delivered = moments.client_finished_sent, moments.server_finished_deliverable
-    if sent is None or (delivered is None and not is_tls13(session.version)):
+    if sent is None or (delivered is None and not session.tls13):
         return None
     # A TLS 1.3 client has the server's Finished when it sends its own.
     ended = max(sent, delivered if delivered is not None else sent)
@@ -79,7 +82,7 @@ def _resumed(session: Session) -> bool | None:
     hello, answer = session.hello, session.answer
     if answer is None:
         return None
-    if is_tls13(answer.version):
+    if session.tls13:
         return answer.selected_psk
     if session.abbreviated is not None:
         return session.abbreviated
@@ -118,16 +121,15 @@ def _server_flight_bytes(session: Session, guess: grammar.FinishedBySize | None)
     return sum(session.server.records[i].length + 5 for i in range(begin + 1, end + 1))
 
 
-def _round_trips(session: Session, guess: grammar.FinishedBySize | None) -> int | None:
+def _round_trips(session: Session, *, early: EarlyData | None, resumed: bool | None) -> int | None:
     """Round trips before the client may send its request: 1 in TLS 1.3 (2 with HelloRetryRequest, 0 with accepted 0-RTT data), 2 in TLS 1.2
     (1 when resumed)."""
     if session.answer is None:
         return None
-    if is_tls13(session.version):
-        if _early_data(session, guess) is EarlyData.ACCEPTED:
+    if session.tls13:
+        if early is EarlyData.ACCEPTED:
             return 0
         return 2 if session.retry is not None else 1
-    resumed = _resumed(session)
     return None if resumed is None else 1 if resumed else 2
 
 
@@ -137,7 +139,7 @@ def _client_certificate(session: Session) -> bool | None:
         return session.client_certificate
     if session.answer is None:
         return None
-    if is_tls13(session.version):
+    if session.tls13:
         return False if session.client.finished is not None else None
     return False if session.client.changes or session.client.finished is not None else None
 

@@ -9,7 +9,6 @@ from netdiag.protocols.tls import grammar
 from netdiag.protocols.tls.direction import Direction, Stage
 from netdiag.protocols.tls.facts import session_facts
 from netdiag.protocols.tls.keylog import KeyLog
-from netdiag.protocols.tls.names import is_tls13
 from netdiag.protocols.tls.session import Session
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.tls import TlsSession
@@ -64,6 +63,7 @@ class TlsObservation:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._guess = _by_size(session)
+        self._facts: tuple[tuple[int, int], TlsSession] | None = None
         self.handshake = _handshake(session, self._guess)
         self.client: Iterable[Chunk] | None = _chunks(session.client)
         """Decrypted application data of the client; None when not decrypted."""
@@ -73,7 +73,10 @@ class TlsObservation:
     def session(self) -> TlsSession:
         """What is known so far: complete as to alerts and lost records only after ``client`` and ``server`` have been read to their ends
         (``finish`` does that for whoever does not need the data)."""
-        return session_facts(self._session, self.handshake, self._guess)
+        read = (self._session.client.index, self._session.server.index)
+        if self._facts is None or self._facts[0] != read:
+            self._facts = read, session_facts(self._session, self.handshake, self._guess)
+        return self._facts[1]
 
     @property
     def anomalies(self) -> list[Anomaly]:
@@ -131,7 +134,7 @@ def _chunks(side: Direction) -> Iterable[Chunk] | None:
 def _by_size(session: Session) -> grammar.FinishedBySize | None:
     """The Finished records of a TLS 1.3 handshake that could not be decrypted."""
     suite, version = session.suite, session.version
-    if suite is None or version is None or not is_tls13(version) or session.client.finished is not None:
+    if suite is None or version is None or not session.tls13 or session.client.finished is not None:
         return None
     return grammar.finished_by_size(
         session.client.records,
@@ -153,7 +156,7 @@ def _handshake(session: Session, guess: grammar.FinishedBySize | None) -> Handsh
         if server_finished is None and guess.server_flight_end is not None:
             server_finished = session.server.records[guess.server_flight_end]
         first_client, first_server = _guessed_application(session, guess)
-    elif is_tls13(session.version) and client_finished is None:
+    elif session.tls13 and client_finished is None:
         first_client = first_server = None
     return Handshake(
         client_hello_first=None if began is None else _first_octet(began),

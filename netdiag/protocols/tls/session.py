@@ -38,6 +38,10 @@ class Session:
         self.client = Direction(client, "client", self)
         self.server = Direction(server, "server", self)
         self.keylog = keylog
+        self.version: int | None = None
+        """Version negotiated in the first handshake."""
+        self.tls13: bool | None = None
+        """Whether that is TLS 1.3 (or a draft of it); None before a ServerHello."""
         self.negotiations: list[Negotiation] = [Negotiation()]
         self.alerts: list[Alert] = []
         self.client_hello_began: TlsRecordView | None = None
@@ -77,12 +81,6 @@ class Session:
     def answer(self) -> hs.ServerHello | None:
         """The real ServerHello of the first handshake."""
         return self.negotiations[0].server
-
-    @property
-    def version(self) -> int | None:
-        """Version negotiated."""
-        answer = self.answer
-        return None if answer is None else answer.version
 
     @property
     def suite(self) -> Suite | None:
@@ -153,10 +151,10 @@ class Session:
     def _tls13_keys(self, side: Direction, record: TlsRecordView) -> keys.Tls13Keys | None:
         hello, suite, version = self.hello, self.suite, self.version or TLS13
         if hello is not None and suite is not None:
-            secrets = self.keylog.of(hello.random) if self.keylog is not None else {}
-            if suite.bulk is None and secrets:
+            secrets = self.keylog.of(hello.random) if self.keylog is not None else None
+            if secrets and suite.bulk is None:
                 self._note_unsupported(suite)
-            return keys.Tls13Keys(secrets, suite, version)
+            return keys.Tls13Keys(secrets, suite, version) if secrets else None
         if self.keylog is None:
             return None
         offered = (suite.number,) if suite is not None else hello.suite_numbers if hello is not None else ()
@@ -184,10 +182,10 @@ class Session:
             pass
 
     def _follows_tls13(self, side: Direction) -> bool:
-        if side is self.client:
+        if side is self.client and self.tls13 is None:
             self._until(self.server, lambda: self.answer is not None)
-        if self.version is not None:
-            return is_tls13(self.version)
+        if self.tls13 is not None:
+            return self.tls13
         if self.retry is not None:
             return True
         # Only this direction was captured. A client that offers TLS 1.3 goes on with application_data records if it was taken.
@@ -300,9 +298,11 @@ class Session:
 
     def _first_answer(self, side: Direction, hello: hs.ServerHello, record: TlsRecordView) -> None:
         self.negotiations[0].server = hello
+        self.version = hello.version
+        self.tls13 = is_tls13(hello.version)
         self.server_hello_record, self.server_hello_index = record, side.index - 1
         group = hello.group
-        if group is not None and is_tls13(hello.version):
+        if group is not None and self.tls13:
             self.group = group_name(group)
         self.alpn = hello.alpn
 
@@ -345,7 +345,7 @@ class Session:
 
     def _new_session_ticket(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
         self.tickets += 1
-        if is_tls13(self.version) or self.keylog is None or len(body) < 6:
+        if self.tls13 or self.keylog is None or len(body) < 6:
             return
         number = len(self.negotiations) - 1
         master = self._master(self.negotiations[number], number)
