@@ -37,12 +37,14 @@ CONTINUE_BYTES = 25
 """``HTTP/1.1 100 Continue`` and nothing else."""
 HOUSEKEEPING = (9, 13, 17, 18, 22, 26)
 """HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of them in one record."""
-SETTINGS_MOST_BYTES = 63
-"""HTTP/2: a server's SETTINGS with up to nine values."""
-PREFACE_BYTES = (33, 82)
-"""HTTP/2: preface, SETTINGS with up to six values and one WINDOW_UPDATE."""
+SETTINGS = tuple(sorted({9 + 6 * k + 13 * w + 9 * a for k in range(1, 10) for w in (0, 1) for a in (0, 1)}))
+"""HTTP/2: SETTINGS with one to nine values, alone or with a WINDOW_UPDATE or a SETTINGS ACK (RFC 9113 sections 6.5 and 6.9)."""
+SETTINGS_WITHIN = 6
+"""A server's SETTINGS is among its first so many records."""
+PREFACE = (24, *sorted({33 + 6 * k + 13 * w for k in range(9) for w in (0, 1)}))
+"""HTTP/2: preface alone, or with SETTINGS of up to eight values and perhaps a WINDOW_UPDATE (RFC 9113 section 3.4)."""
 PREFACE_MOST_BYTES = 130
-"""As above with more values or PRIORITY frames: only taken for a preface when another request record follows."""
+"""As above with PRIORITY frames: only taken for a preface when another request record follows."""
 ALERT_BYTES, KEY_UPDATE_BYTES = 2, 5
 """Contents that TLS 1.3 hides behind type application_data (RFC 8446 sections 4.6.3 and 6)."""
 
@@ -89,6 +91,8 @@ class Turns(Table):
     request_first_packet: Int64
     request_last_at: Int64
     request_last_packet: Int64
+    request_earliest_at: Int64
+    """Lower bound of ``request_last_at``: HTTP/2 records after the first may be other requests."""
     response_first_at: Int64
     response_first_packet: Int64
     response_earliest_at: Int64
@@ -198,9 +202,9 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     talks &= ~(h2[session] & np.isin(content, HOUSEKEEPING))
     window_ends = (ends.finished_at + sessions.rtt_ns + SETTLING_NS)[session]
     settling = (ends.finished_at[session] != NONE) & (begins_at <= window_ends)
+    talks &= ~_up_to_settings(session, talks & server, h2, content)
     tickets, doubtful = _tickets(sessions, session, talks & server, begins_at, settling, records.length)
     talks &= ~tickets
-    talks &= ~(h2[session] & server & settling & (content != NONE) & (content <= SETTINGS_MOST_BYTES))
     talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
     rows = np.flatnonzero(talks | doubtful)
     order = np.lexsort((records.first_packet[rows], begins_at[rows], session[rows]))
@@ -252,15 +256,39 @@ def _took_early(records: TlsRecords, sessions: Sessions, session: Int64) -> Bool
 def _looks_like_h2(
     records: TlsRecords, sessions: Sessions, session: Int64, talks: Bool, server: Bool, content: Int64
 ) -> Bool:
-    """Chosen in clear (TLS 1.2), or offered and both sides sent a record of the size of a SETTINGS ACK."""
+    """Chosen in clear (TLS 1.2); or offered, and the client sent a record of the size of a SETTINGS ACK, and either the server did too or
+    the client's first record has the size of a preface."""
     count = len(sessions)
     acks = talks & (content == HOUSEKEEPING[0])
-    both = np.zeros(count, bool)
-    both[session[acks & server]] = True
-    own = np.zeros(count, bool)
-    own[session[acks & ~server]] = True
-    likely: Bool = (sessions.h2 == 1) | ((sessions.h2 == NONE) & both & own)
+    answered, acked, opened = np.zeros(count, bool), np.zeros(count, bool), np.zeros(count, bool)
+    answered[session[acks & server]] = True
+    acked[session[acks & ~server]] = True
+    first = _first_per_session(talks & ~server, session, count)
+    known = np.flatnonzero(first != NONE)
+    opened[known] = np.isin(content[first[known]], PREFACE)
+    likely: Bool = (sessions.h2 == 1) | ((sessions.h2 == NONE) & acked & (answered | opened))
     return likely
+
+
+def _up_to_settings(session: Int64, answers: Bool, h2: Bool, content: Int64) -> Bool:
+    """HTTP/2: nothing of the server's comes before its SETTINGS (RFC 9113 section 3.4), so what does is no HTTP/2: tickets."""
+    drop = np.zeros(len(session), bool)
+    rows = np.flatnonzero(answers & h2[session])
+    if not len(rows):
+        return drop
+    starts, group = _groups(session[rows])
+    rank = np.arange(len(rows)) - starts[group]
+    shaped = np.isin(content[rows], SETTINGS) & (rank < SETTINGS_WITHIN)
+    first = np.full(len(starts), NONE, np.int64)
+    first[group[shaped][::-1]] = rank[shaped][::-1]
+    drop[rows[rank <= first[group]]] = True
+    return drop
+
+
+def _groups(keys: Int64) -> tuple[Int64, Int64]:
+    """(where each run of equal keys starts, the number of its run for every place). ``keys`` must not be empty."""
+    begins = np.r_[True, keys[1:] != keys[:-1]]
+    return np.flatnonzero(begins), np.cumsum(begins) - 1
 
 
 def _tickets(
@@ -271,9 +299,8 @@ def _tickets(
     rows = np.flatnonzero(answers & sessions.tls13[session])
     if not len(rows):
         return tickets, doubtful
-    starts = np.flatnonzero(np.r_[True, session[rows[1:]] != session[rows[:-1]]])
+    starts, group = _groups(session[rows])
     counts = np.diff(np.r_[starts, len(rows)])
-    group = np.repeat(np.arange(len(starts)), counts)
     rank = np.arange(len(rows)) - starts[group]
     first = rows[starts]
     equal = length[rows] == length[first][group]
@@ -307,8 +334,8 @@ def _preface(session: Int64, count: int, talks: Bool, server: Bool, h2: Bool, co
     second_at = np.where(second == NONE, far, begins_at[np.maximum(second, 0)])
     answer_at = np.where(answer == NONE, far, begins_at[np.maximum(answer, 0)])
     size = content[row]
-    small = (size >= PREFACE_BYTES[0]) & (size <= PREFACE_BYTES[1])
-    likely = (size >= PREFACE_BYTES[0]) & (size <= PREFACE_MOST_BYTES) & (second != NONE) & (second_at <= answer_at)
+    small = np.isin(size, PREFACE)
+    likely = (size >= PREFACE[0]) & (size <= PREFACE_MOST_BYTES) & (second != NONE) & (second_at <= answer_at)
     preface[row[(small & (second != NONE)) | likely]] = True
     return preface
 
@@ -384,18 +411,22 @@ def _columns(
     lengths = records.length[found.row]
     run_bytes = np.add.reduceat(lengths, starts)
     separable = requests <= 1
+    request_last = _value(found.ends_at, stops - 1, first_ask)
+    request_earliest = _value(found.ends_at, np.where(h2[found.session[starts]], starts, stops - 1), first_ask)
+    certain = separable & (request_earliest == request_last)
     last_at = _value(found.ends_at, stops - 1, last_answer)
     earliest = _lower_bounds(answer_at, session, bounds)
     return Turns(
         session=session,
         request_first_at=_value(found.begins_at, starts, first_ask),
         request_first_packet=_value(records.first_packet[found.row], starts, first_ask),
-        request_last_at=_value(found.ends_at, stops - 1, first_ask),
+        request_last_at=request_last,
         request_last_packet=_value(records.last_packet[found.row], stops - 1, first_ask),
+        request_earliest_at=request_earliest,
         response_first_at=answer_at,
         response_first_packet=_value(records.last_packet[found.row], starts, first_answer),
         response_earliest_at=earliest,
-        response_latest_at=np.where(separable, answer_at, last_at),
+        response_latest_at=np.where(certain, answer_at, last_at),
         response_last_at=last_at,
         response_last_packet=_value(records.last_packet[found.row], stops - 1, last_answer),
         request_bytes=np.bincount(turn[asks], run_bytes[asks], minlength=count).astype(np.int64),

@@ -13,6 +13,7 @@ from netdiag.wire.tables import NONE
 
 M = Milestone
 NOT_SEPARABLE = "several requests overlap; without keys they cannot be told apart"
+MAY_BE_SEVERAL = "may be several requests sent one after the other: without keys their records look alike"
 ALL_READ = Ending(Outcome.UNKNOWN)
 
 
@@ -51,7 +52,7 @@ def keyless_draft(
         ordinal=ordinal,
         idle_before_ns=idle_ns,
         outcome=ending.outcome,
-        outcome_detail=ending.detail if turns.separable[row] else NOT_SEPARABLE,
+        outcome_detail=ending.detail or _doubt(turns, row),
         server_name=server_name,
         request_packet=_packet(int(turns.request_last_packet[row])),
         response_packet=_packet(int(turns.response_first_packet[row])),
@@ -60,17 +61,31 @@ def keyless_draft(
     )
 
 
+def _doubt(turns: Turns, row: int) -> str | None:
+    if not turns.separable[row]:
+        return NOT_SEPARABLE
+    return MAY_BE_SEVERAL if turns.request_earliest_at[row] < turns.request_last_at[row] else None
+
+
 def turn_marks(turns: Turns, row: int) -> Marks:
     """Milestones of one turn, each with how sure it is."""
     marks: Marks = {}
     method = Method.GRAMMAR if turns.separable[row] else Method.BOUNDED
     if turns.request_first_at[row] != NONE:
         marks[M.REQUEST_FIRST] = _mark(turns.request_first_at[row], turns.request_first_packet[row], Method.GRAMMAR)
-        marks[M.REQUEST_LAST] = _mark(turns.request_last_at[row], turns.request_last_packet[row], method)
+        marks[M.REQUEST_LAST] = _last_asked(turns, row, method)
     if turns.response_first_at[row] != NONE:
         marks[M.RESPONSE_FIRST] = _first_answer(turns, row, method)
         marks[M.RESPONSE_LAST] = _mark(turns.response_last_at[row], turns.response_last_packet[row], method)
     return marks
+
+
+def _last_asked(turns: Turns, row: int, method: Method) -> Mark:
+    at, packet = int(turns.request_last_at[row]), int(turns.request_last_packet[row])
+    earliest = int(turns.request_earliest_at[row])
+    if earliest == at:
+        return _mark(at, packet, method)
+    return Mark(at, _packet(packet), Clock.WIRE, Method.BOUNDED, earliest, None)
 
 
 def _first_answer(turns: Turns, row: int, method: Method) -> Mark:

@@ -79,7 +79,7 @@ def _sizes(version: str, cipher_suite: str) -> _Sizes:
 def _h2(session: TlsSession) -> int:
     """1 chosen, 0 not possible, NONE when it may have been chosen where it cannot be read."""
     if session.alpn is not None:
-        return int(session.alpn == "h2")
+        return int(session.alpn.startswith("h2"))
     hidden = session.version is None or session.version.startswith("TLSv1.3")
     may_have_been_offered = session.client_hello_at is None or "h2" in session.alpn_offered
     return NONE if hidden and may_have_been_offered else 0
