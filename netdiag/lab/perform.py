@@ -107,7 +107,12 @@ class Performance:
     async def _piece(self, index: int, piece: Piece, due: Stamp) -> Sent:
         parts, rest = list[Sent](), piece.data
         while not parts or rest:
-            await self._interrupt(rest)
+            try:
+                await self._interrupt(rest)
+            except BrokenOff:
+                if parts:
+                    self._event(index, piece, due, joined(parts), len(piece.data) - len(rest))
+                raise
             room = self._breaker.room()
             part = rest if not room else rest[:room]
             last = self._breaker.written_bytes + len(part) == self._total_bytes
@@ -115,9 +120,12 @@ class Performance:
             self._breaker.written_bytes += len(part)
             rest = rest[len(part) :]
         sent = joined(parts)
-        facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "size_bytes": len(piece.data)}
-        self._row("event", sent.at, index=index, **facts, **_place(sent))
+        self._event(index, piece, due, sent, len(piece.data))
         return sent
+
+    def _event(self, index: int, piece: Piece, due: Stamp, sent: Sent, size: int) -> None:
+        facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "size_bytes": size}
+        self._row("event", sent.at, index=index, **facts, **_place(sent))
 
     async def _interrupt(self, rest: bytes) -> None:
         breaker = self._breaker

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from netdiag.capture.writer import PcapngWriter
 from netdiag.lab.builder.network import Sighting
-from netdiag.lab.builder.segment import ACK, ETHERNET_BYTES, PSH, Segment, parse
+from netdiag.lab.builder.segment import ACK, ETHERNET_BYTES, PSH, Datagram, Segment, parse
 from netdiag.lab.builder.settings import CaptureSettings
 from netdiag.lab.builder.tls_handshake import KeyLog
 from netdiag.lab.clock import ns
@@ -39,57 +39,71 @@ def frames_at_tap(sightings: Sequence[Sighting], settings: CaptureSettings) -> l
     passing = [s for s in sightings if s.at is not None]
     frames = [Frame(number=None, at=s.at or 0, data=s.frame, from_client=s.from_client, kind=s.kind) for s in passing]
     if settings.merge_us is not None:
-        frames = list(_merged(frames, ns(settings.merge_us / 1e3), settings.at))
+        frames = _Merger(ns(settings.merge_us / 1e3), settings.at).frames(frames)
     if not frames:
         return []
     frames = _numbered(list(_doubled(frames, settings.duplicate)), settings)
     return [replace(frame, at=_clock(frame.at, frames[0].at, settings)) for frame in frames]
 
 
-def _merged(frames: list[Frame], within_ns: int, vantage: str) -> Iterator[Frame]:
-    """Receive offload stamps the last of the merged segments, send offload the first."""
-    open_frames: dict[bool, tuple[Frame, Segment, int]] = {}
-    order: list[tuple[int, int, Frame]] = []
+class _Merger:
+    """Joins segments as an offloading network card would."""
 
-    def close(side: bool) -> None:
-        if side in open_frames:
-            frame, _, place = open_frames.pop(side)
-            order.append((frame.at, place, frame))
+    def __init__(self, within_ns: int, vantage: str) -> None:
+        self._within_ns, self._vantage = within_ns, vantage
+        self._open: dict[bool, tuple[Frame, Segment, int]] = {}
+        self._acks: dict[bool, list[tuple[Frame, int]]] = {True: [], False: []}
+        self._out: list[tuple[int, int, Frame]] = []
 
-    for place, frame in enumerate(frames):
-        side, segment = frame.from_client, parse(frame.data)
-        held = open_frames.get(side)
-        if (
-            held is not None
-            and isinstance(segment, Segment)
-            and _follows(held[1], segment, frame.at - held[0].at, within_ns)
-        ):
-            joined = replace(held[1], payload=held[1].payload + segment.payload, flags=held[1].flags | segment.flags)
-            local = vantage == ("client" if side else "server")
-            at = held[0].at if local else frame.at
-            open_frames[side] = (replace(held[0], at=at, data=joined.frame()), joined, held[2])
-            continue
-        close(side)
-        if isinstance(segment, Segment) and segment.payload and frame.kind == "new":
-            open_frames[side] = (frame, segment, place)
+    def frames(self, frames: list[Frame]) -> list[Frame]:
+        for place, frame in enumerate(frames):
+            self._take(place, frame, parse(frame.data))
+        for side in (True, False):
+            self._close(side)
+        return [frame for _, _, frame in sorted(self._out, key=lambda entry: entry[:2])]
+
+    def _take(self, place: int, frame: Frame, item: Segment | Datagram | None) -> None:
+        side = frame.from_client
+        held, opposite = self._open.get(side), self._open.get(not side)
+        if isinstance(item, Segment) and opposite is not None and not item.payload and item.ack != opposite[1].seq:
+            self._acks[not side].append((frame, place))
+        elif isinstance(item, Segment) and held is not None and _follows(held, frame, item, self._within_ns):
+            self._join(side, held, frame, item)
         else:
-            order.append((frame.at, place, frame))
-    for side in (True, False):
-        close(side)
-    for _, _, frame in sorted(order, key=lambda entry: entry[:2]):
-        yield frame
+            self._close(side)
+            if isinstance(item, Segment) and item.payload and frame.kind == "new":
+                self._open[side] = (frame, item, place)
+            else:
+                self._out.append((frame.at, place, frame))
+
+    def _join(self, side: bool, held: tuple[Frame, Segment, int], frame: Frame, segment: Segment) -> None:
+        """Receive offload stamps the last of the merged segments, send offload the first."""
+        whole = replace(held[1], payload=held[1].payload + segment.payload, flags=held[1].flags | segment.flags)
+        local = self._vantage == ("client" if side else "server")
+        at = held[0].at if local else frame.at
+        self._open[side] = (replace(held[0], at=at, data=b""), whole, held[2])
+
+    def _close(self, side: bool) -> None:
+        """The stack behind the card has the merged segment now, and only now acknowledges it."""
+        if side in self._open:
+            frame, segment, place = self._open.pop(side)
+            self._out.append((frame.at, place, replace(frame, data=frame.data or segment.frame())))
+            for ack, ack_place in self._acks[side]:
+                self._out.append((max(ack.at, frame.at), ack_place, replace(ack, at=max(ack.at, frame.at))))
+            self._acks[side].clear()
 
 
-def _follows(held: Segment, segment: Segment, gap_ns: int, within_ns: int) -> bool:
-    same = (held.source, held.source_port, held.destination_port) == (
+def _follows(held: tuple[Frame, Segment, int], frame: Frame, segment: Segment, within_ns: int) -> bool:
+    before = held[1]
+    same = (before.source, before.source_port, before.destination_port) == (
         segment.source,
         segment.source_port,
         segment.destination_port,
     )
-    contiguous = segment.seq == (held.seq + len(held.payload)) & 0xFFFFFFFF and segment.ack == held.ack
-    plain = not (segment.flags & ~(ACK | PSH)) and not held.flags & PSH
-    fits = len(segment.payload) > 0 and len(held.payload) + len(segment.payload) <= _LARGEST_MERGED
-    return same and contiguous and plain and fits and gap_ns <= within_ns
+    contiguous = segment.seq == (before.seq + len(before.payload)) & 0xFFFFFFFF and segment.ack == before.ack
+    plain = not (segment.flags & ~(ACK | PSH)) and not before.flags & PSH
+    fits = bool(segment.payload) and len(before.payload) + len(segment.payload) <= _LARGEST_MERGED
+    return same and contiguous and plain and fits and frame.at - held[0].at <= within_ns
 
 
 def _doubled(frames: list[Frame], which: Sequence[int]) -> Iterator[Frame]:
