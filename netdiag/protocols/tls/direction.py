@@ -332,7 +332,7 @@ class Direction:
         """Tries the record numbers that a gap may have skipped, then the first ones of the epochs to come."""
         for at, first, last in self._places():
             protection = self._epochs[at].protection
-            if protection is None:
+            if protection is None or not protection.stands_alone:
                 continue
             for sequence in range(first, last):
                 if self._attempts <= 0:

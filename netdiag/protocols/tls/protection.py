@@ -28,6 +28,11 @@ _OLD_HOME = "cryptography.hazmat.decrepit.ciphers.algorithms"
 class Protection(Protocol):
     """What a direction's records are opened with until its keys change."""
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether one record can be tried with several record numbers."""
+        ...
+
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
         """(inner content type, content) of the record with this sequence number, or None if it does not authenticate."""
         ...
@@ -41,6 +46,8 @@ class Aead13:
     """TLS 1.3 (RFC 8446 section 5.2)."""
 
     __slots__ = ("_decrypt", "_empty_aad", "_iv")
+
+    stands_alone = True
 
     def __init__(self, secret: bytes, suite: Suite, bulk: Bulk, version: int) -> None:
         """``secret`` is a traffic secret."""
@@ -87,6 +94,8 @@ class Aead12:
     """AEAD suites of TLS 1.2: AES-GCM (RFC 5288), AES-CCM (RFC 6655) with an explicit nonce, ChaCha20 (RFC 7905) without."""
 
     __slots__ = ("_decrypt", "_explicit", "_iv", "_salt", "_tag_bytes")
+
+    stands_alone = True
 
     def __init__(self, keys: WriteKeys, bulk: Bulk) -> None:
         self._decrypt = _aead(bulk, keys.key)
@@ -141,6 +150,8 @@ class Cbc:
     """Block ciphers. SSL 3.0 and TLS 1.0 chain the IV from record to record; later versions send it (RFC 4346 section 6.2.3.2)."""
 
     __slots__ = ("_algorithm", "_block", "_encrypt_then_mac", "_explicit", "_iv", "_mac", "_ssl3")
+
+    stands_alone = True
 
     def __init__(self, keys: WriteKeys, bulk: Bulk, mac: Mac, *, version: int, encrypt_then_mac: bool) -> None:
         self._algorithm = _algorithm(bulk.algorithm, keys.key)
@@ -208,44 +219,39 @@ _RC4_STEP = 1 << 16
 
 
 class Rc4:
-    """RC4: one keystream over all records of the epoch."""
+    """RC4: one keystream over all records of the epoch, so a record can be tried only once and only in its turn."""
 
-    __slots__ = ("_cipher", "_key", "_mac", "_position")
+    __slots__ = ("_cipher", "_mac", "_used")
+
+    stands_alone = False
 
     def __init__(self, keys: WriteKeys, mac: Mac) -> None:
-        self._key, self._mac = keys.key, mac
-        self._position = 0
-        self._cipher = self._at(0)
-
-    def _at(self, position: int) -> Any:
-        cipher = Cipher(_algorithm("ARC4", self._key), None).decryptor()
-        _advance(cipher, position)
-        return cipher
+        self._cipher = Cipher(_algorithm("ARC4", keys.key), None).decryptor()
+        self._mac = mac
+        self._used = 0
+        """Octets of keystream that a record which did not authenticate has used up."""
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
         plain = self._cipher.update(fragment)
         end = len(plain) - self._mac.size
         if end < 0 or not self._mac.matches(plain[end:], sequence, content_type, version, plain[:end]):
-            self._cipher = self._at(self._position)
+            self._used = len(fragment)
             return None
-        self._position += len(fragment)
         return content_type, plain[:end]
 
     def skip(self, length: int, fragment: bytes = b"") -> None:
         """The keystream goes on over octets that nobody saw."""
-        _advance(self._cipher, length)
-        self._position += length
-
-
-def _advance(cipher: Any, octets: int) -> None:
-    for done in range(0, octets, _RC4_STEP):
-        cipher.update(bytes(min(_RC4_STEP, octets - done)))
+        for left in range(length - self._used, 0, -_RC4_STEP):
+            self._cipher.update(bytes(min(_RC4_STEP, left)))
+        self._used = 0
 
 
 class Null:
     """NULL ciphers: content in clear before a MAC. Without keys the MAC goes unchecked."""
 
     __slots__ = ("_mac", "_size")
+
+    stands_alone = True
 
     def __init__(self, mac: Mac | None, size: int) -> None:
         self._mac, self._size = mac, size

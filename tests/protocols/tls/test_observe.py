@@ -233,3 +233,63 @@ def test_records_of_random_octets(client: list[tuple[int, bytes]], server: list[
     seen.finish()
     assert octets(seen) == (b"", b"")
     assert seen.session.decrypted is False
+
+
+# -- moments and compression ---------------------------------------------------------------------------------------------------------------
+
+
+def _moved(record: TlsRecordView, at: int) -> TlsRecordView:
+    record.first_seen_at = record.last_seen_at = record.deliverable_at = at
+    return record
+
+
+def test_false_start_ends_the_handshake_with_the_first_request_octet() -> None:
+    """RFC 7918: the client sends its request before the server's Finished is there."""
+    talk = converse(Settings(version=SSL.TLS1_2_VERSION))
+    sent = next(i for i, r in enumerate(talk.client) if r.content_type == 20) + 1
+    delivered = next(i for i, r in enumerate(talk.server) if r.content_type == 20) + 1
+    _moved(talk.client[sent], BEGIN + 100)
+    _moved(talk.client[sent + 1], BEGIN + 250)
+    _moved(talk.server[delivered], BEGIN + 900)
+    assert observe(talk.client, talk.server, None).session.finished_at == BEGIN + 250
+    _moved(talk.server[delivered], BEGIN + 200)
+    assert observe(talk.client, talk.server, None).session.finished_at == BEGIN + 200
+
+
+def test_compressed_records() -> None:
+    """RFC 3749: DEFLATE before protection, one stream over all records; here under a NULL cipher, whose MAC nobody can check."""
+    import zlib
+
+    talk = converse(Settings(version=SSL.TLS1_2_VERSION, ciphers="NULL-SHA256", options=1 << 14))
+
+    def deflated(records: Sequence[TlsRecordView]) -> list[TlsRecordView]:
+        packer = zlib.compressobj()
+        sender = Sender(1)
+        protected = False
+        for record in records:
+            content = record.fragment()
+            if protected:
+                content = packer.compress(content[:-32]) + packer.flush(zlib.Z_SYNC_FLUSH) + content[-32:]
+            elif content[:1] == b"\x02":
+                method = 38 + 1 + content[38] + 2
+                content = content[:method] + b"\x01" + content[method + 1 :]
+            protected = protected or record.content_type == 20
+            head = bytes([record.content_type]) + record.version.to_bytes(2, "big")
+            sender.sent(head + len(content).to_bytes(2, "big") + content, record.first_seen_at)
+        return sender.records
+
+    seen = observe(deflated(talk.client), deflated(talk.server), None)
+    assert octets(seen) == (talk.said.client, talk.said.server)
+    assert seen.anomalies == []
+
+
+def test_a_decompression_bomb_is_one_lost_record() -> None:
+    import zlib
+
+    from netdiag.protocols.tls.epochs import Epoch, EpochKind
+    from netdiag.protocols.tls.suites import suite_of
+
+    epoch = Epoch(EpochKind.CONNECTION, "CLIENT_RANDOM").ready(None, suite_of(2), 0x0303, deflated=True)
+    assert epoch.inflated(zlib.compress(bytes(10_000_000))) is None
+    fresh = Epoch(EpochKind.CONNECTION, "CLIENT_RANDOM").ready(None, suite_of(2), 0x0303, deflated=True)
+    assert fresh.inflated(b"\xff\xff\xff") is None
