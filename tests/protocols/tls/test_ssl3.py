@@ -85,6 +85,36 @@ def test_a_wrong_master_secret_reads_nothing(cipher: str) -> None:
     assert "does not authenticate under CLIENT_RANDOM" in seen.anomalies[0].reason
 
 
+@pytest.mark.parametrize("cipher", SUITES)
+@pytest.mark.parametrize("lost", ["octets", "flipped"])
+def test_a_chained_cipher_goes_on_after_a_record_it_could_not_read(cipher: str, lost: str) -> None:
+    client, server = records(cipher)
+    bad = server[-2]
+    content = b"" if lost == "octets" else bad.fragment()[:-1] + bytes([bad.fragment()[-1] ^ 1])
+    server[-2] = TlsRecordView(
+        content_type=bad.content_type,
+        version=bad.version,
+        length=bad.length,
+        stream_offset=bad.stream_offset,
+        first_seen_at=bad.first_seen_at,
+        last_seen_at=bad.last_seen_at,
+        deliverable_at=bad.deliverable_at,
+        first_packet=bad.first_packet,
+        last_packet=bad.last_packet,
+        missing_bytes=bad.length - len(content),
+        read=lambda: content,
+    )
+    seen = observe(client, server, parse_keylog(KEYLOG))
+    rest = list(seen.server or ())
+    if cipher == "rc4":
+        assert [c.data for c in rest] == [RESPONSE[20:]]
+        assert (rest[0].missing_before, rest[0].offset) == (20, 20)
+    else:
+        # CBC chains on the last block of the record that could not be read: lost with its octets, wrong when flipped.
+        assert rest == []
+    assert octets(seen)[0] == REQUEST
+
+
 @needs_tshark
 @pytest.mark.parametrize("cipher", SUITES)
 def test_tshark_reads_the_same(cipher: str, tmp_path: Path) -> None:
