@@ -70,6 +70,7 @@ class RecordingBackend(httpcore.NetworkBackend):
         tls_timeout_s: float | None = None,
         sessions: SessionCache | None = None,
         proxy_context: ssl.SSLContext | None = None,
+        allow_link_local: bool = False,
     ) -> None:
         self.recorder = recorder
         self.resolver = resolver
@@ -77,6 +78,7 @@ class RecordingBackend(httpcore.NetworkBackend):
         self.family = family
         self.tls_timeout_s = tls_timeout_s
         self.sessions = sessions
+        self.allow_link_local = allow_link_local
         self.proxy_context = proxy_context
         """TLS towards an HTTPS proxy is told apart by its context: HTTP/1.1 is offered there, and no key leads to content."""
 
@@ -122,6 +124,11 @@ class RecordingBackend(httpcore.NetworkBackend):
         chosen = tuple(a for a in resolved.addresses if self.family in (None, "ipv6" if ":" in a else "ipv4"))
         if not chosen:
             raise Unreachable(f"{host} has no {self.family} address")
+        for address in () if self.allow_link_local else chosen:
+            if is_off_limits(address):
+                raise Unreachable(
+                    f"{address} is a link-local or cloud-metadata address, which needs a permission of its own"
+                )
         return chosen
 
     def _race(
@@ -281,6 +288,17 @@ class RecordingStream(httpcore.NetworkStream):
         log.resumed = session.session_reused
         if self._backend.protocol == "h2" and layer.protocol == "h2" and log.alpn != "h2":
             raise ProtocolNotOffered(f"the server chose {log.alpn or 'no protocol'} instead of h2")
+
+
+_METADATA = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"})
+"""Where clouds answer with credentials to whoever asks from inside."""
+
+
+def is_off_limits(address: str) -> bool:
+    """Whether an address is link-local (RFC 3927, RFC 4291) or a cloud's metadata service."""
+    parsed = ipaddress.ip_address(address)
+    mapped = getattr(parsed, "ipv4_mapped", None) or parsed
+    return bool(mapped.is_link_local) or str(mapped) in _METADATA
 
 
 def _limit(timeout: float | None) -> Deadline:

@@ -20,7 +20,7 @@ from netdiag.probe.resolver import Resolver
 from netdiag.probe.tls import KeyLog, client_context
 from netdiag.probe.tracker import RequestTracker
 from netdiag.probe.transport import RecordingTransport
-from netdiag.protocols.redact import redact_headers, redact_target, redact_text
+from netdiag.protocols.redact import is_secret_name, redact_headers, redact_target, redact_text
 from netdiag.records.exchange import Outcome
 from netdiag.records.recording import ClientRequest
 
@@ -29,11 +29,21 @@ from netdiag.records.recording import ClientRequest
 class Place:
     """Where a request stands in the plan."""
 
-    id: int
     call_id: int
     attempt: int
     arm: str
     trial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to ask for; after a redirect it differs from the plan's."""
+
+    url: str
+    method: str
+    body: bytes | None
+    with_credentials: bool
+    """False once a redirect has left the origin: secret-looking headers stay behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ class ArmClient:
             protocol=arm.protocol,
             family=arm.family,
             tls_timeout_s=config.tls_timeout_s,
+            allow_link_local=config.allow_link_local,
             sessions=SessionCache() if arm.warmth == "resumed" else None,
             proxy_context=client_context(cacert=config.cacert, insecure=config.insecure, keylog=keylog)
             if self._proxy is not None and self._proxy.url.scheme == "https"
@@ -86,17 +97,17 @@ class ArmClient:
         self._client.close()
         self._client = self._new_client()
 
-    def request(self, place: Place, url: str | None = None) -> Finished:
+    def request(self, place: Place, target: Target) -> Finished:
         """Make one request and read its whole body. Never raises for what the network or the server does."""
         track = RequestTracker(self._recorder.clock, total_at_s=time.monotonic() + self._config.timeout_s)
         token = tracker.current.set(track)
         try:
-            return self._request(place, track, url or self.arm.url)
+            return self._request(place, track, target)
         finally:
             tracker.current.reset(token)
 
-    def _request(self, place: Place, track: RequestTracker, url: str) -> Finished:
-        request = self._build(url, track)
+    def _request(self, place: Place, track: RequestTracker, target: Target) -> Finished:
+        request = self._build(target, track)
         response: httpx.Response | None = None
         failure: Exception | None = None
         whole = False
@@ -111,17 +122,21 @@ class ArmClient:
             if response is not None:
                 with contextlib.suppress(Exception):  # a connection that breaks now has nothing more to tell
                     response.close()
-        return self._finish(place, track, request, response, failure, whole)
+        return self._finish(place, track, target, request, response, failure, whole)
 
-    def _build(self, url: str, track: RequestTracker) -> httpx.Request:
+    def _build(self, target: Target, track: RequestTracker) -> httpx.Request:
         config = self._config
-        headers = [(name, value) for name, value in config.headers]
+        headers = [
+            (name, value)
+            for name, value in config.headers
+            if target.with_credentials or not is_secret_name(name.lower())
+        ]
         names = {name.lower() for name, _ in headers}
         if "user-agent" not in names:
             headers.append(("User-Agent", config.user_agent))
         if "accept" not in names:
             headers.append(("Accept", "*/*"))
-        request = self._client.build_request(config.effective_method, url, headers=headers, content=config.body)
+        request = self._client.build_request(target.method, target.url, headers=headers, content=target.body)
         request.extensions["trace"] = track.trace
         return request
 
@@ -156,6 +171,7 @@ class ArmClient:
         self,
         place: Place,
         track: RequestTracker,
+        target: Target,
         request: httpx.Request,
         response: httpx.Response | None,
         failure: Exception | None,
@@ -164,7 +180,7 @@ class ArmClient:
         outcome, error = _conclude(response, failure, whole, self._config.max_body_bytes)
         log = track.connection
         record = ClientRequest(
-            id=place.id,
+            id=0,  # its place among all requests is known when the call is over
             call_id=place.call_id,
             attempt=place.attempt,
             arm=place.arm,
@@ -186,7 +202,7 @@ class ArmClient:
             protocol=None if response is None else _protocol(response),
             status=None if response is None else response.status_code,
             interim=tuple(track.interim),
-            request_bytes=len(self._config.body or b"") if track.last_write_at is not None else None,
+            request_bytes=len(target.body or b"") if track.last_write_at is not None else None,
             response_bytes=None if response is None else sum(size for _, size in track.body_reads),
             outcome=outcome,
             error=None if error is None else redact_text(error),

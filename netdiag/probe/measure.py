@@ -20,7 +20,7 @@ from netdiag.capture.filter import Rule
 from netdiag.capture.keep import keep
 from netdiag.capture.live import Captured, LiveCapture
 from netdiag.capture.privileges import advice, in_container
-from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageError
+from netdiag.errors import OutputError, PrivilegeMissing, ToolMissing, Unavailable, UsageError
 from netdiag.probe import kernel
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.plan import ProbeConfig
@@ -62,19 +62,26 @@ def measured(
         capture, note = _started(config, os.path.join(folder, "probe.pcapng"))
         if capture is None:
             recording = run(config, progress=progress, stop=stop)
-            yield Measurement(recording=recording, captured=None, level=level_without_packets(recording), note=note)
+            _keep_keys(config, recording)
+            yield Measurement(
+                recording=recording,
+                captured=None,
+                level=level_without_packets(recording),
+                note=_one_line(note, *_remarks(recording)),
+            )
             return
         with contextlib.closing(_Ending(capture)):
             recording = run(config, progress=progress, stop=stop)
             captured = capture.finish(linger_s=_linger_s(recording))
         if config.save_capture is not None:
             keep(captured.path, config.save_capture, recording.keylog if config.embed_keys else b"")
+        _keep_keys(config, recording)
         yield Measurement(
             recording=recording,
             captured=captured,
             saved=config.save_capture,
             level=EvidenceLevel.L2,
-            note="; ".join(captured.notes) or None,
+            note=_one_line(*captured.notes, *_remarks(recording)),
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -88,6 +95,35 @@ class _Ending:
 
     def close(self) -> None:
         self._capture.abort()
+
+
+def _remarks(recording: Recording) -> list[str]:
+    """What the run itself has to say: arms that were not run, an early end, a clock that was set."""
+    remarks = [f"arm {one.arm} was not run: {one.reason}" for one in recording.unsupported]
+    if recording.ended_early is not None:
+        remarks.append(f"ended early: {recording.ended_early}")
+    if recording.clock_step_ns is not None and abs(recording.clock_step_ns) > _CLOCK_STEP_NS:
+        remarks.append(f"the wall clock moved by {recording.clock_step_ns / 1e6:+.1f} ms during the run")
+    return remarks
+
+
+_CLOCK_STEP_NS = 1_000_000
+
+
+def _one_line(*notes: str | None) -> str | None:
+    return "; ".join(filter(None, notes)) or None
+
+
+def _keep_keys(config: ProbeConfig, recording: Recording) -> None:
+    """Write the key log where the user asked for it: a new file, 0600."""
+    if config.keep_keys is None:
+        return
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(config.keep_keys, flags, 0o600), "wb") as file:
+            file.write(recording.keylog)
+    except OSError as error:
+        raise OutputError(f"the key log cannot be kept: {error.strerror}", path=config.keep_keys) from error
 
 
 def level_without_packets(recording: Recording) -> EvidenceLevel:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from netdiag import __version__
 from netdiag.errors import UsageError
+from netdiag.protocols.redact import redact_target
 
 USER_AGENT = f"netdiag/{__version__}"
 
@@ -20,6 +21,7 @@ MAX_REQUESTS = 1_000
 MAX_CONCURRENCY = 20
 MAX_PER_SECOND = 50
 MAX_BODY_READ_BYTES = 16 << 20
+MAX_READ_BYTES = 256 << 20
 """Ceilings that no option lifts: a measuring tool must not become a load generator (robustness)."""
 
 CAPTURE_BACKENDS = ("auto", "dumpcap", "scapy", "pyshark", "none")
@@ -79,7 +81,7 @@ class ProbeConfig:
     resolve: tuple[str, ...] = ()
     """``HOST:PORT:ADDRESS[,ADDRESS]`` as curl's ``--resolve``; no name resolution takes place for it."""
     timeout_s: float = 30.0
-    """For one whole call: from submit to the last octet."""
+    """For one attempt: from submit to the last octet."""
     connect_timeout_s: float = 10.0
     """For name resolution and TCP together."""
     tls_timeout_s: float = 10.0
@@ -196,6 +198,8 @@ def _problems(config: ProbeConfig) -> Iterator[str]:
         yield f"{count} requests are more than the {MAX_REQUESTS} that netdiag makes in one run"
     if config.capture not in CAPTURE_BACKENDS:
         yield f"capture backend {config.capture!r} is none of {', '.join(CAPTURE_BACKENDS)}"
+    if config.proxy is not None and urlsplit(config.proxy).scheme not in ("http", "https"):
+        yield f"proxy {redact_target(config.proxy)!r}: only http:// and https:// proxies are supported"
     if min(config.timeout_s, config.connect_timeout_s, config.tls_timeout_s) <= 0:
         yield "a time limit must be above 0 s"
     if not 0 <= config.idle_s <= 3_600:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,14 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 import httpcore
 
 from netdiag.probe import kernel
-from netdiag.probe.client import ArmClient, Finished, Place
+from netdiag.probe.attempts import asked_pause, policy_named
+from netdiag.probe.call import Caller, CallResult
+from netdiag.probe.client import ArmClient, Finished
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.connection_log import Recorder
 from netdiag.probe.failures import ProtocolNotOffered, reason_of
-from netdiag.probe.plan import MAX_PER_SECOND, Arm, ProbeConfig, Trial
+from netdiag.probe.plan import MAX_PER_SECOND, MAX_READ_BYTES, MAX_REQUESTS, Arm, ProbeConfig, Trial
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.tls import KeyLog
+from netdiag.records.call import AddressAttempt, Call
 from netdiag.records.recording import ClientRequest, Recording, UnsupportedArm
+from netdiag.units import NS_PER_S
+
+_LONGEST_PAUSE_S = 60
+_FEW_REFUSALS, _REFUSED_SHARE = 5, 0.1
 
 Progress = Callable[[int, int], None]
 """Called with (requests done, requests planned)."""
@@ -46,6 +55,10 @@ class _Run:
         self._requests: list[ClientRequest] = []
         self._unsupported: dict[str, UnsupportedArm] = {}
         self._next_start_s = 0.0
+        self._caller = Caller(config, policy_named(config.policy), random.Random(config.seed), stop)
+        self._calls: list[Call] = []
+        self._refusals = 0
+        self._ended_early: str | None = None
 
     def carry_out(self) -> Recording:
         with contextlib.ExitStack() as stack:
@@ -59,38 +72,88 @@ class _Run:
 
     def _pending(self) -> Iterator[Trial]:
         for trial in self._config.order():
-            if self._stop.is_set():
+            if self._stop.is_set() or self._ended_early is not None:
                 return
             if trial.arm.name not in self._unsupported:
                 yield trial
 
     def _make(self, client: ArmClient, trial: Trial) -> None:
         self._pause()
-        finished = self._batch(client, trial)
+        results = self._batch(client, trial)
         if trial.arm.warmth != "warm":
             client.renew()
+        finished = [one for result in results for one in result.attempts]
         reason = next(filter(None, (_unsupported(trial.arm, one) for one in finished)), None)
         if reason is not None and not self._spoke(trial.arm):
             self._unsupported[trial.arm.name] = UnsupportedArm(arm=trial.arm.name, reason=reason)
         else:
-            self._requests.extend(one.record for one in finished)
+            for result in results:
+                self._keep(result)
+        self._mind_the_server(finished)
         if self._progress is not None:
             self._progress(len(self._requests), self._config.request_count())
 
-    def _batch(self, client: ArmClient, trial: Trial) -> list[Finished]:
-        """``concurrency`` calls at once on the arm's client."""
+    def _keep(self, result: CallResult) -> None:
+        """Number the attempts, and make the call's row."""
         first = len(self._requests)
-        places = [
-            Place(id=i, call_id=i, attempt=0, arm=trial.arm.name, trial=trial.number)
-            for i in range(first, first + self._config.concurrency)
+        rows = [
+            dataclasses.replace(one.record, id=first + place, call_id=len(self._calls))
+            for place, one in enumerate(result.attempts)
         ]
-        if len(places) == 1:
-            return [client.request(places[0])]
-        with ThreadPoolExecutor(len(places), thread_name_prefix="netdiag-call") as pool:
-            return list(pool.map(client.request, places))
+        self._requests.extend(rows)
+        self._calls.append(
+            Call(
+                id=len(self._calls),
+                url=rows[0].url,
+                attempts=tuple(row.id for row in rows),
+                backoff=tuple(result.between),
+                total_ns=rows[-1].ended_at - rows[0].submitted_at,
+                outcome=str(rows[-1].outcome),
+                policy=self._caller.policy.name,
+                addresses=self._addresses(rows),
+            )
+        )
+
+    def _addresses(self, rows: list[ClientRequest]) -> tuple[AddressAttempt, ...]:
+        """The address attempts of every connection that the call opened."""
+        opened = [r.connection_id for r in rows if r.connection_id is not None and not r.reused]
+        return tuple(a for number in dict.fromkeys(opened) for a in self._recorder.connections[number].attempts)
+
+    def _batch(self, client: ArmClient, trial: Trial) -> list[CallResult]:
+        """``concurrency`` calls at once on the arm's client."""
+        count = self._config.concurrency
+        budget = max(1, (MAX_REQUESTS - len(self._requests)) // count)
+        numbers = range(len(self._calls), len(self._calls) + count)
+        if count == 1:
+            return [self._caller.call(client, trial, numbers[0], budget)]
+        with ThreadPoolExecutor(count, thread_name_prefix="netdiag-call") as pool:
+            return list(pool.map(lambda number: self._caller.call(client, trial, number, budget), numbers))
+
+    def _mind_the_server(self, finished: list[Finished]) -> None:
+        """A 429 or 503 makes every arm wait as long as it asks, and a little longer by chance; too many of them end the run."""
+        refused = [one for one in finished if one.record.status in (429, 503)]
+        self._refusals += len(refused)
+        for one in refused:
+            headers = {} if one.headers is None else {k.lower(): v for k, v in one.headers.items()}
+            asked = asked_pause(headers, wall_ns=time.time_ns())
+            if asked is None:
+                continue
+            if asked.ns > _LONGEST_PAUSE_S * NS_PER_S:
+                self._end(f"rate-limited: the server asks to wait {asked.ns / NS_PER_S:.0f} s")
+            pause_s = asked.ns / NS_PER_S + self._caller.chance.random()
+            self._next_start_s = max(self._next_start_s, time.monotonic() + pause_s)
+        if self._refusals > max(_FEW_REFUSALS, len(self._requests) * _REFUSED_SHARE):
+            self._end(f"rate-limited: {self._refusals} answers of 429 or 503")
+        if len(self._requests) >= MAX_REQUESTS:
+            self._end(f"{MAX_REQUESTS} requests, the limit, have been made")
+        if sum(r.response_bytes or 0 for r in self._requests) > MAX_READ_BYTES:
+            self._end(f"{MAX_READ_BYTES >> 20} MiB, the limit, have been read")
+
+    def _end(self, reason: str) -> None:
+        self._ended_early = self._ended_early or reason
 
     def _pause(self) -> None:
-        """Keep the rate below the ceiling, and idle as asked."""
+        """Keep the rate below the ceiling, wait as a server asked, and idle as the plan says."""
         wait_s = self._next_start_s - time.monotonic()
         if self._requests:
             wait_s = max(wait_s, self._config.idle_s)
@@ -106,6 +169,8 @@ class _Run:
         return Recording(
             connections=self._recorder.records(),
             requests=tuple(self._requests),
+            calls=tuple(self._calls),
+            ended_early=self._ended_early,
             arms=tuple(arm.name for arm in self._arms),
             unsupported=tuple(self._unsupported.values()),
             keylog=self._keylog.read(),

@@ -92,6 +92,7 @@ class ClientRequest:
     attempt: int
     arm: str
     trial: int
+    """0 for the extra first round, which statistics leave out."""
     connection_id: int | None
     """Index of the ``ClientConnection`` used; None when none was made."""
     stream_id: int | None
@@ -144,5 +145,7 @@ class Recording:
     keylog: bytes = field(default=b"", repr=False)
     """NSS key log lines of our own sessions. Secret: never exported unless asked."""
     verification: str = "on"
+    ended_early: str | None = None
+    """Why the run ended before its plan did (rate limits, ceilings); None when it did not."""
     clock_step_ns: int | None = None
     """Wall clock against monotonic clock between start and end: a step or slew during the run."""
