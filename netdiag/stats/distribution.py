@@ -151,6 +151,8 @@ _ORDER = (
 
 def _excluded(exchange: Exchange) -> str | None:
     """Why this exchange's durations do not count; None when they do."""
+    if exchange.trial == 0:
+        return "first round"  # of a probe: it pays for cold caches everywhere
     if exchange.outcome not in _SUCCESS:
         status = f" {exchange.status}" if exchange.status is not None else ""
         return f"{exchange.outcome}{status}"
