@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
     from netdiag.cli.inputs import FilterWords, Input
@@ -47,38 +48,48 @@ class Result:
     error: NetdiagError | None = None
 
 
-@click.command(epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 65 input, 73 output.")
+SECTIONS: tuple[Section, ...] = (
+    (
+        "What to read",
+        (
+            ("--keylog FILE", "TLS session keys (SSLKEYLOGFILE format); those inside a pcapng are found alone."),
+            ("--filter KEY=VALUE", "host=, port=, sni= (* and ? allowed), time=FROM..TO; repeatable."),
+            ("--connection N", "Only this connection; repeatable."),
+        ),
+    ),
+    (
+        "What to show",
+        (
+            ("--exchange N", "Only this request, phase by phase; -o then draws its packets."),
+            ("--top N", "The N slowest requests phase by phase; 0 for all."),
+            ("--json, --jsonl", "Print the JSON document (a list for several files); one line per request."),
+            ("-o, --output NAME", "Also write .png, .svg, .pdf or .json; repeatable."),
+            ("--picture WHICH", "What -o draws: waterfall, lanes (with --exchange), distributions."),
+            ("--force", "Replace existing files."),
+            ("--strict", "Exit 2 when the result is partial: cut file, drops, incomplete requests."),
+            ALWAYS,
+        ),
+    ),
+)
+
+
+@click.command(
+    cls=Grouped,
+    sections=SECTIONS,
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 65 input, 73 output.",
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--keylog",
-    type=click.Path(dir_okay=False),
-    help="TLS session keys (SSLKEYLOGFILE format); secrets inside a pcapng are found alone.",
-)
-@click.option("--json", is_flag=True, help="Print the JSON document (a list of them for several files).")
-@click.option("--jsonl", is_flag=True, help="Print one line of JSON per request, as soon as its file is done.")
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="NAME.png|.svg|.pdf|.json",
-    help="Also write a picture or the document.",
-)
-@click.option("--force", is_flag=True, help="Replace an existing output file.")
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="host=, port=, sni= (with * and ?), time=FROM..TO; repeatable.",
-)
-@click.option("--connection", type=int, multiple=True, metavar="N", help="Only this connection; repeatable.")
-@click.option("--exchange", type=int, metavar="N", help="Only this request, phase by phase; -o draws its packets.")
-@click.option(
-    "--top", type=click.IntRange(min=0), metavar="N", help="The N slowest requests phase by phase; 0 for all."
-)
-@click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")), help="What -o draws.")
-@click.option("--strict", is_flag=True, help="Exit 2 when the result is partial: cut file, drops, incomplete requests.")
+@click.option("--keylog", type=click.Path(dir_okay=False))
+@click.option("--json", is_flag=True)
+@click.option("--jsonl", is_flag=True)
+@click.option("-o", "--output", "outputs", multiple=True)
+@click.option("--force", is_flag=True)
+@click.option("--filter", "filters", multiple=True)
+@click.option("--connection", type=int, multiple=True)
+@click.option("--exchange", type=int)
+@click.option("--top", type=click.IntRange(min=0))
+@click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")))
+@click.option("--strict", is_flag=True)
 @common_options
 def analyze(**options: object) -> int:
     """Split every request of capture files into its phases.
@@ -160,13 +171,17 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
 
 
 def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:
-    """Print each result, hand it on without its rows, and end with the table when there are several."""
+    """Print each result and write what ``-o`` asks for; several end with a table."""
     if options.json:
-        yield from _documents(results, count)
+        shown = _documents(results, count)
     elif options.jsonl:
-        yield from _lines(results)
+        shown = _lines(results)
     else:
-        yield from _reports(results, options, count)
+        shown = _reports(results, options, count)
+    for result in shown:
+        if result.analysis is not None:
+            _write_outputs(result.analysis, options)
+        yield result
 
 
 def _documents(results: Iterator[Result], count: int) -> Iterator[Result]:
@@ -215,7 +230,6 @@ def _reports(results: Iterator[Result], options: AnalyzeOptions, count: int) -> 
             if count <= MOST_FULL_REPORTS or options.exchange is not None:
                 show(report(result.analysis, width=width, ascii_only=ascii_only(), selection=selection))
                 show(()) if count == 1 else click.echo()
-            _write_outputs(result.analysis, options)
         rows.append(file_row(result.input.path, result.analysis, result.error))
         yield result
     if count > 1:

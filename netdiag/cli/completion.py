@@ -17,9 +17,9 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell.
 
     \b
-    bash:  netdiag completion bash > ~/.local/share/bash-completion/completions/netdiag
-    zsh:   netdiag completion zsh > "${fpath[1]}/_netdiag"
-    fish:  netdiag completion fish > ~/.config/fish/completions/netdiag.fish
+    eval "$(netdiag completion bash)"        in ~/.bashrc
+    eval "$(netdiag completion zsh)"         in ~/.zshrc
+    netdiag completion fish | source         in ~/.config/fish/config.fish
     """
     from click.shell_completion import get_completion_class
 

@@ -64,6 +64,15 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             raise _with_suggestion(error, args[0], ctx) from error
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click, but what click would answer with a blank line or its own exit code is left to ``_run``."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Ended(EXIT_INTERRUPTED) from error
+        except BrokenPipeError as error:
+            raise Ended(EXIT_BROKEN_PIPE) from error
+
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run, and leave with the exit code that fits what happened."""
         sys.exit(_run(self, sys.argv[1:] if args is None else list(args), prog_name or "netdiag", extra))
@@ -93,12 +102,16 @@ def main() -> None:
     cli.main()
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived."""
+class Ended(BaseException):
+    """The run was ended from outside: by a signal, or because nobody reads any more."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
 
 
 def _terminated(number: int, frame: Any) -> None:
-    raise Terminated
+    raise Ended(128 + number)
 
 
 def _run(group: click.Group, arguments: list[str], prog_name: str, extra: dict[str, Any]) -> int:
@@ -114,10 +127,10 @@ def _run(group: click.Group, arguments: list[str], prog_name: str, extra: dict[s
         return leaving.exit_code
     except click.ClickException as error:
         return _complain_usage(error)
+    except Ended as end:
+        return _hush() if end.exit_code == EXIT_BROKEN_PIPE else end.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
-    except Terminated:
-        return 128 + signal.SIGTERM
     except BrokenPipeError:
         return _hush()
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig
@@ -62,77 +63,99 @@ class ProbeOptions:
     strict: bool
 
 
+SECTIONS: tuple[Section, ...] = (
+    (
+        "What to ask (names as curl's)",
+        (
+            ("-X, --request METHOD", "GET, or POST with -d."),
+            ("-H, --header 'NAME: VALUE'", "A header field, or @FILE of them; repeatable."),
+            ("-d, --data DATA", "The body, or @FILE; several are joined by &."),
+            ("-A, --user-agent TEXT", ""),
+            ("-L, --location", "Follow redirects."),
+            ("-k, --insecure", "Do not verify the certificate; results say so."),
+            ("--cacert FILE", "Trust only these certificates (PEM)."),
+            ("--resolve HOST:PORT:ADDR", "Connect to this address; repeatable."),
+            ("-x, --proxy URL", "HTTP proxy; the environment's is not used."),
+            ("-m, --timeout SECONDS", "For a whole call [30]; also --max-time."),
+            ("--connect-timeout SECONDS", "For name resolution and TCP [10]."),
+            ("--lab", "The built-in server on loopback, no URL."),
+        ),
+    ),
+    (
+        "How often, in which ways",
+        (
+            ("-n, --trials N", "Calls per arm [4], and one not counted."),
+            ("--http1.1, --http2", "Only this protocol; otherwise both."),
+            ("--warm", "Reuse one connection per arm."),
+            ("--arm WORDS", "Like h2+warm, h1+ipv6+tls1.2; repeatable."),
+            ("--idle SECONDS, --concurrency N", "Pause before each call; calls at once."),
+            ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
+            ("--allow-link-local", "Permit link-local and metadata addresses."),
+        ),
+    ),
+    (
+        "Capture and results",
+        (
+            ("--capture WHICH", "auto, dumpcap, scapy, pyshark, none."),
+            ("--capture-interface NAME", "By the route to the target otherwise."),
+            ("-o, --output NAME", ".png .svg .pdf .json .pcapng; repeatable."),
+            ("--embed-keys, --keep-keys FILE", "Keys into .pcapng; into a file. Secret!"),
+            ("--force", "Replace existing files."),
+            ("--json", "Print the JSON document instead."),
+            ("--top N", "The N slowest in full; 0 for all."),
+            ("--picture WHICH", "What -o draws: waterfall, distributions."),
+            ("--strict", "Exit 2 when the result is partial."),
+            ALWAYS,
+        ),
+    ),
+)
+
+
 @click.command(
-    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 69 no right to capture, 73 output, 75 network."
+    cls=Grouped,
+    sections=SECTIONS,
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 64 usage, 69 no right to capture, 73 output, 75 network.",
 )
 @click.argument("urls", nargs=-1, metavar="URL...")
-@click.option("--lab", is_flag=True, help="Probe the built-in lab server on loopback instead of a URL.")
-@click.option(
-    "-n", "--trials", default=4, show_default=True, help="Calls per arm, after a first one that is not counted."
-)
-@click.option("--http1.1", "http1", is_flag=True, help="Only HTTP/1.1; the default tries both.")
-@click.option("--http2", "http2", is_flag=True, help="Only HTTP/2.")
-@click.option("--warm", is_flag=True, help="Reuse one connection per arm; the default opens one per call.")
-@click.option(
-    "--arm", "arms", multiple=True, metavar="WORDS", help="An arm like h2+warm or h1+ipv6+tls1.2; repeatable."
-)
-@click.option("-X", "--request", metavar="METHOD", help="Method; GET, or POST with -d.")
-@click.option(
-    "-H",
-    "--header",
-    "headers",
-    multiple=True,
-    metavar="'NAME: VALUE'",
-    help="Header field, or @FILE of them; repeatable.",
-)
-@click.option("-d", "--data", multiple=True, metavar="DATA", help="Request body, or @FILE; several are joined by &.")
-@click.option("-k", "--insecure", is_flag=True, help="Do not verify the certificate; every result says so.")
-@click.option("--cacert", metavar="FILE", help="Trust only these certificates (PEM).")
-@click.option("--resolve", multiple=True, metavar="HOST:PORT:ADDR", help="Connect to this address; repeatable.")
-@click.option("-x", "--proxy", metavar="URL", help="HTTP proxy; none by default, whatever the environment says.")
-@click.option("-L", "--location", is_flag=True, help="Follow redirects.")
-@click.option("-A", "--user-agent", metavar="TEXT")
-@click.option(
-    "-m", "--timeout", "--max-time", default=30.0, show_default=True, metavar="SECONDS", help="For one whole call."
-)
-@click.option(
-    "--connect-timeout", default=10.0, show_default=True, metavar="SECONDS", help="For name resolution and TCP."
-)
-@click.option("--idle", default=0.0, metavar="SECONDS", help="Pause before every call.")
-@click.option("--concurrency", default=1, metavar="N", help="Calls at once per arm.")
-@click.option("--seed", type=int, metavar="N", help="Of the random order of arms.")
-@click.option("--policy", default="none", metavar="NAME", help="Retries: none, article, openai, anthropic.")
-@click.option(
-    "--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="auto", show_default=True
-)
-@click.option("--capture-interface", metavar="NAME", help="The default follows the route to the target.")
-@click.option("--allow-link-local", is_flag=True, help="Permit link-local and metadata addresses.")
-@click.option(
-    "--embed-keys", is_flag=True, help="Put the session keys into -o NAME.pcapng: it is then as secret as the traffic."
-)
-@click.option("--keep-keys", metavar="FILE", help="Keep the session keys in this file (0600).")
-@click.option("--json", is_flag=True, help="Print the JSON document.")
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="NAME",
-    help="Also write .png, .svg, .pdf, .json or .pcapng; repeatable.",
-)
-@click.option("--force", is_flag=True, help="Replace existing output files.")
-@click.option(
-    "--top", type=click.IntRange(min=0), metavar="N", help="The N slowest requests phase by phase; 0 for all."
-)
-@click.option("--picture", type=click.Choice(("waterfall", "distributions")), help="What -o draws.")
-@click.option("--strict", is_flag=True, help="Exit 2 when the result is partial.")
+@click.option("--lab", is_flag=True)
+@click.option("-n", "--trials", default=4)
+@click.option("--http1.1", "http1", is_flag=True)
+@click.option("--http2", "http2", is_flag=True)
+@click.option("--warm", is_flag=True)
+@click.option("--arm", "arms", multiple=True)
+@click.option("-X", "--request")
+@click.option("-H", "--header", "headers", multiple=True)
+@click.option("-d", "--data", multiple=True)
+@click.option("-k", "--insecure", is_flag=True)
+@click.option("--cacert")
+@click.option("--resolve", multiple=True)
+@click.option("-x", "--proxy")
+@click.option("-L", "--location", is_flag=True)
+@click.option("-A", "--user-agent")
+@click.option("-m", "--timeout", "--max-time", default=30.0)
+@click.option("--connect-timeout", default=10.0)
+@click.option("--idle", default=0.0)
+@click.option("--concurrency", default=1)
+@click.option("--seed", type=int)
+@click.option("--policy", default="none")
+@click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="auto")
+@click.option("--capture-interface")
+@click.option("--allow-link-local", is_flag=True)
+@click.option("--embed-keys", is_flag=True)
+@click.option("--keep-keys")
+@click.option("--json", is_flag=True)
+@click.option("-o", "--output", "outputs", multiple=True)
+@click.option("--force", is_flag=True)
+@click.option("--top", type=click.IntRange(min=0))
+@click.option("--picture", type=click.Choice(("waterfall", "distributions")))
+@click.option("--strict", is_flag=True)
 @common_options
 def probe(**options: object) -> int:
     """Make requests over HTTP/1.1 and HTTP/2 while capturing, and split every one into its phases.
 
     \b
     netdiag probe https://example.com/ -o timeline.png
-    netdiag probe https://api.example.com/v1/models -n 20 --warm -H @secret-header.txt
+    netdiag probe https://api.example.com/v1/models -n 20 --warm -H @fields.txt
     netdiag probe --lab
     """
     return run(ProbeOptions(**options))  # type: ignore[arg-type]
