@@ -94,6 +94,14 @@ def plausible_header(length: int, type_: int, flags: int, stream_id: int, highes
     return stream_id <= (highest_stream + 2000 if highest_stream else 1 << 20)
 
 
+def surely_frames(octets: bytes) -> bool:
+    """Whether the beginning of a stream is HTTP/2 beyond doubt: plausible frames, and more than one DATA header among them."""
+    if not plausible_chain(octets):
+        return False
+    length, type_ = int.from_bytes(octets[:3], "big"), octets[3]
+    return type_ != FrameType.DATA or len(octets) >= 9 + length + 9
+
+
 def plausible_chain(octets: bytes, highest_stream: int = 0) -> bool:
     """Whether these octets are frames from their first on: every header in them is plausible."""
     pos, found = 0, False

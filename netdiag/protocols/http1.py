@@ -47,7 +47,8 @@ class _Decoder:
         return Conversation(protocol=protocol, turns=self._turns, anomalies=self._log.rows, tunnel=self._tunnel)
 
     def _request(self, head: Head) -> None:
-        self._orphans_before(head.first)
+        if head.version != heads.SIMPLE:  # whose answer may have no head to look for
+            self._orphans_before(head.first)
         turn = _begin_turn(head)
         self._turns.append(turn)
         if turn.method == "CONNECT":
@@ -85,6 +86,12 @@ class _Decoder:
 
     def _response(self, turn: Turn) -> None:
         """The final response of this turn, if it was captured."""
+        if turn.protocol == heads.SIMPLE and (body := self._server.read_headless()) is not None:
+            turn.response_first = turn.response_body_first = body.first
+            turn.response_last = body.last
+            turn.response_bytes = turn.response_body_bytes = body.octets
+            turn.end = TurnEnd.UNTIL_CLOSE
+            return
         self._interims(turn)
         head = self._server.peek()
         if head is None or self._answers_a_later_request(turn, head):

@@ -18,6 +18,12 @@ MAX_FIELDS = 1000
 
 # RFC 9112 sections 2.3, 3 and 4; any run of blanks is taken for the single space.
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+(\S(?:.*?\S)?)[ \t]+HTTP/(1)\.(\d)[ \t]*\Z")
+# What clients send by mistake, and HTTP/0.9: no version, or half of one. Only believed where a message must begin.
+_SIMPLE_REQUEST_LINE = re.compile(rb"([A-Z][A-Z_\-]{1,31})(?:[ \t]+(.*))?\Z")
+_SIMPLE_METHODS = frozenset(
+    {b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"QUERY"}
+)
+SIMPLE = "http/0.9"
 _STATUS_LINE = re.compile(rb"HTTP/(1)\.(\d)[ \t]+(\d{3})(?:[ \t].*)?\Z", re.S)
 # A whole start-line at the beginning of a chunk: what a decoder that lost its place accepts as a new message.
 _REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")
@@ -79,12 +85,25 @@ def may_begin_status(octets: bytes) -> bool:
 
 
 def parse_request_line(line: bytes) -> tuple[str, str, str] | None:
-    """(method, target, version), or None when it is none."""
+    """(method, target, version), or None when it is none. ``http/0.9`` stands for a version that is absent or malformed."""
     match = _REQUEST_LINE.match(line)
     if match is None:
-        return None
+        return _simple_request_line(line)
     method, target, major, minor = match.groups()
     return method.decode("ascii"), text_of(target), f"http/{major.decode()}.{minor.decode()}"
+
+
+def _simple_request_line(line: bytes) -> tuple[str, str, str] | None:
+    match = _SIMPLE_REQUEST_LINE.match(line)
+    if match is None:
+        return None
+    method, rest = match.group(1), (match.group(2) or b"").strip()
+    target, _, version = rest.rpartition(b" ")
+    if not version.startswith(b"HTTP/"):
+        target = rest
+        if method not in _SIMPLE_METHODS and b"HTTP/" not in rest:
+            return None
+    return method.decode("ascii"), text_of(target.strip()), SIMPLE
 
 
 def parse_status_line(line: bytes) -> tuple[int, str] | None:

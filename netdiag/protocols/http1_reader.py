@@ -64,6 +64,15 @@ class MessageReader:
         """Whether the octets at hand are a complete start-line."""
         return self.reader.more() and self._is_start(self.reader.rest_of_chunk())
 
+    def read_headless(self, sink: Sink | None = None) -> Body | None:
+        """An HTTP/0.9 answer: content without a head, until the connection ends. None when what comes is no such thing."""
+        if self._peeked is not None or not self._in_sync or not self.reader.more():
+            return None
+        octets = self.reader.rest_of_chunk()
+        if self._may_begin(octets[:9].partition(b"\n")[0]):
+            return None
+        return self.read_body(Framing.UNTIL_CLOSE, 0, sink)
+
     def _read_head(self) -> Head | None:
         while True:
             if not self._in_sync and not self._find_start():
@@ -113,8 +122,10 @@ class MessageReader:
         reader = self.reader
         first, offset, packet = reader.first_moment(), reader.offset, reader.packet
         octets, complete = self._head_octets()
-        line, _, rest = octets.partition(b"\n")
+        line, line_end, rest = octets.partition(b"\n")
         start = self._parse_line(line.removesuffix(b"\r"))
+        if not line_end and start is not None and heads.SIMPLE in start:
+            start = None  # the beginning of a longer line
         if start is None:
             self._lose(None)
             if octets:
@@ -124,6 +135,8 @@ class MessageReader:
                     offset=offset,
                 )
             return None
+        if start is not None and heads.SIMPLE in start and not rest and reader.ended:
+            complete = True  # HTTP/0.9: the line is the whole request
         lines = heads.split_lines(rest if complete else rest[: rest.rfind(b"\n") + 1])
         problems: list[str] = []
         fields = heads.parse_fields(lines, problems)
@@ -134,6 +147,10 @@ class MessageReader:
         head = Head("", fields, first, reader.last_moment(), len(octets), offset, complete=complete)
         if self._requests:
             head.method, head.target, head.version = start
+            if head.version == heads.SIMPLE:
+                self._log.add(
+                    f"a request-line without a valid version: {printable(line)}", packet=packet, offset=offset
+                )
         else:
             head.status, head.version = start
         return head

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from netdiag.protocols.h2_frames import PREFACE, plausible_chain
+from netdiag.protocols.h2_frames import PREFACE, surely_frames
 from netdiag.wire.chunk import Chunk
 
 PREFIX_BYTES = 64
@@ -15,7 +15,7 @@ PREFIX_BYTES = 64
 # A connection that is captured from its middle may begin anywhere in HTTP/1; a start-line is still one.
 _REQUEST = re.compile(rb"\s{0,4}[A-Z][A-Z\-]{1,31} (?:/|\*|[a-z]+://|[^\s/]+:\d|\S+ HTTP/1)")
 _METHODS = re.compile(
-    rb"\s{0,4}(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY|MOVE|LOCK|UNLOCK|SEARCH|REPORT"
+    rb"\s{0,4}(?:GET|HEAD|POST|PUT|DELETE|CONNECT(?= [^ {]+:\d)|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY|MOVE|LOCK|UNLOCK|SEARCH|REPORT"
     rb"|SUBSCRIBE|NOTIFY|PURGE|MKCALENDAR|BPROPFIND|M-SEARCH|ACL|LINK|UNLINK|BIND|QUERY|SOURCE|RPC_IN_DATA|RPC_OUT_DATA) "
 )
 _RTSP = re.compile(rb"(?:OPTIONS|DESCRIBE|SETUP|PLAY|ANNOUNCE|TEARDOWN|RECORD|PAUSE) rtsp|RTSP/1\.")
@@ -70,7 +70,7 @@ def _sslv2_hello(octets: bytes) -> bool:
 def _is_h2(client: bytes, server: bytes) -> bool:
     if client.startswith(PREFACE[:16]) or (len(client) >= 4 and PREFACE.startswith(client)):
         return True
-    return plausible_chain(client) or plausible_chain(server)
+    return surely_frames(client) or surely_frames(server)
 
 
 def _is_http1(client: bytes, server: bytes) -> bool:
@@ -137,6 +137,7 @@ _PROTOCOLS: tuple[tuple[str, Callable[[bytes, bytes], bool]], ...] = (
     ("h2", _is_h2),
     ("rtsp", lambda c, s: _RTSP.match(c) is not None or _RTSP.match(s) is not None),
     ("sip", lambda c, s: _SIP.match(c) is not None or _SIP.match(s) is not None),
+    ("nats", _starts((b"CONNECT {",), (b"INFO {",))),
     ("http/1", _is_http1),
     ("socks5", _is_socks5),
     ("socks4", _is_socks4),

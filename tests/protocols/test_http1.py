@@ -383,6 +383,38 @@ def test_empty_lines_before_a_start_line_and_folded_fields_are_read() -> None:
     assert turn.status == 200
 
 
+def test_a_request_of_http_09_is_answered_without_a_head() -> None:
+    conversation = http1.decode(stream((0, "GET /\r\n\r\n")), stream((10, "<html>"), (20, "</html>")))
+    (turn,) = conversation.turns
+    assert (turn.protocol, turn.method, turn.path, turn.status, turn.end) == (
+        "http/0.9",
+        "GET",
+        "/",
+        None,
+        TurnEnd.UNTIL_CLOSE,
+    )
+    assert (ms(turn.response_first), ms(turn.response_last), turn.response_body_bytes) == (10, 20, 13)
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        ("GET / HTTP/1.", "/"),
+        ("GET /HTTP/1.1", "/HTTP/1.1"),
+        ("OPTIONS HTTP/1.1", ""),
+        ("OPTIONS", ""),
+        ("CCM_POST / HTTP/1.", "/"),
+    ],
+)
+def test_a_malformed_request_line_still_gets_its_refusal(line: str, target: str) -> None:
+    conversation = http1.decode(
+        stream((0, head(f"{line}\nHost: h"))), stream((10, head("HTTP/1.0 400 Bad Request\nContent-Length: 0")))
+    )
+    (turn,) = conversation.turns
+    assert (turn.method, turn.path, turn.authority, turn.status) == (line.split()[0], target, "h", 400)
+    assert "without a valid version" in conversation.anomalies[0].reason
+
+
 def test_secrets_never_enter_a_turn() -> None:
     conversation = http1.decode(
         stream(

@@ -53,6 +53,8 @@ TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
         (b"\0" * 64, b"\0" * 64, None),
         (b"hello world, this is text\n", b"so is this\n", None),
         (b"GETAWAY now please", b"", None),
+        (b'CONNECT {"verbose":false}\r\n', b'INFO {"server_id":"x"}\r\n', "nats"),
+        (b"\0\x3a\0\0\1\0\0\0\1" + b"TNS" * 10, b"", None),
     ],
 )
 def test_protocols(client: bytes, server: bytes, name: str | None) -> None:
