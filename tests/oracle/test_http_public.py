@@ -196,9 +196,9 @@ class Comparison:
         turns = self._turns[self._ends[row["stream"]]]
         if row["status"] is None:
             return next((t for t in turns if t.status is None), turns[0])
-        return next(
-            (t for t in turns if t.status == row["status"] and _packet(t.response_last) == row["response_frame"]), None
-        )
+        ended = self._t0 + round(row["response_t"] * 1e9)
+        same_end = (t for t in turns if t.status == row["status"] and _agrees(_at(t.response_last), ended, "time"))
+        return next(same_end, None)
 
     def _pipelined(self) -> set[int]:
         """Streams in which a request was sent before the answer to the one before had begun."""
