@@ -27,9 +27,6 @@ M = Milestone
 MOST_LAYERS = 6
 """TLS in CONNECT in TLS in CONNECT: enough for anything real."""
 
-STARTTLS = frozenset({"smtp", "imap", "pop3", "ftp", "xmpp", "ldap", "postgresql", "mysql", "nntp"})
-"""Protocols that may turn to TLS in the middle (RFC 3207 and others)."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Leg:
@@ -157,11 +154,11 @@ class _Listener:
         self._dialogue.dns_messages += dns.tcp_messages(asks, answers)
 
     def _other(self, kind: str | None, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
+        """Whatever it is, it may turn to TLS in the middle (RFC 3207 and many others)."""
         self._dialogue.application = kind
-        if kind in STARTTLS:
-            client, server = after_starttls(asks, answers)
-            if client:
-                self.records(client, server, marks, layer)
+        client, server = after_starttls(asks, answers)
+        if client:
+            self.records(client, server, marks, layer)
 
 
 def _proxy_marks(turn: Turn) -> Marks:
