@@ -16,6 +16,8 @@ from netdiag.records.anomaly import Anomaly
 
 _MOST_ANOMALIES = 100
 _MOST_REMEMBERED = 100_000
+_MOST_TRIALS = 100_000
+"""Each costs about 25 µs, and a capture may have many connections to try them on."""
 
 MASTER = "CLIENT_RANDOM"
 """Label of a master secret of TLS 1.2 and before."""
@@ -55,6 +57,7 @@ class KeyLog:
         "needs_transcript",
         "premasters",
         "secrets",
+        "trials_left",
     )
 
     def __init__(self) -> None:
@@ -70,6 +73,8 @@ class KeyLog:
         self.anomalies: list[Anomaly] = []
         self.entries = 0
         """Usable lines."""
+        self.trials_left = _MOST_TRIALS
+        """Sessions that may still be tried on records of which only one direction, or not the true client random, is known."""
         self.ignored = 0
         """Well-formed lines whose label is not needed here (exporter secrets, labels of other software)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from netdiag.protocols.tls import handshake as hs
@@ -101,9 +100,6 @@ class Tls13Keys:
         ]
 
 
-_MOST_TRIALS = 5_000
-
-
 def by_trial(
     keylog: KeyLog,
     record: TlsRecordView,
@@ -113,16 +109,20 @@ def by_trial(
     version: int,
     from_client: bool,
 ) -> Tls13Keys | None:
-    """For a capture with one hello only: the session (``random`` None: any in the log) and the suite whose first key opens this record."""
+    """The session (``random`` None: any in the log) and the suite whose first key opens this record.
+
+    For a capture with one hello only, and for an encrypted ClientHello, whose inner random nobody sees.
+    """
     label = CLIENT_HANDSHAKE if from_client else SERVER_HANDSHAKE
-    sessions = keylog.secrets if random is None else {random: keylog.of(random)}
+    sessions = keylog.secrets.values() if random is None else (keylog.of(random),)
     wanted = [suite for suite in map(suite_of, suites) if not suite.exchange and suite.bulk is not None]
     fragment = record.fragment()
-    for secrets in islice(sessions.values(), _MOST_TRIALS):
+    for secrets in sessions:
         secret = secrets.get(label)
         for suite in wanted:
-            if secret is None or len(secret) != (48 if suite.prf_hash == "sha384" else 32):
+            if secret is None or len(secret) != (48 if suite.prf_hash == "sha384" else 32) or keylog.trials_left <= 0:
                 continue
+            keylog.trials_left -= 1
             protection = Epoch(EpochKind.HANDSHAKE, label, secret=secret, suite=suite, version=version).protection
             if protection and protection.open(0, record.content_type, record.version, fragment):
                 return Tls13Keys(secrets, suite, version)

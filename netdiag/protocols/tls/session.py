@@ -69,6 +69,7 @@ class Session:
         self.abbreviated: bool | None = None
         """Whether the server went straight from its hello to ChangeCipherSpec (TLS 1.2 and before)."""
         self.unsupported: Suite | None = None
+        self._keys13: keys.Tls13Keys | None = None
 
     # -- facts -----------------------------------------------------------------------------------------------------------------------
 
@@ -139,7 +140,9 @@ class Session:
         if side is self.server:
             self._until(self.client, lambda: self.hello is not None)
         tls13 = self._follows_tls13(side)
-        found = self._tls13_keys(side, record) if tls13 else None
+        found = self._keys13
+        if tls13 and found is None:
+            found = self._keys13 = self._tls13_keys(side, record)
         if found is None:
             side.close_eyes()
             if tls13:
@@ -154,14 +157,17 @@ class Session:
             secrets = self.keylog.of(hello.random) if self.keylog is not None else None
             if secrets and suite.bulk is None:
                 self._note_unsupported(suite)
-            return keys.Tls13Keys(secrets, suite, version) if secrets else None
+            if secrets:
+                return keys.Tls13Keys(secrets, suite, version)
+            if not hello.offers_ech:
+                return None
         if self.keylog is None:
             return None
         offered = (suite.number,) if suite is not None else hello.suite_numbers if hello is not None else ()
         return keys.by_trial(
             self.keylog,
             record,
-            random=None if hello is None else hello.random,
+            random=None if hello is None or hello.offers_ech else hello.random,
             suites=offered,
             version=version,
             from_client=side is self.client,

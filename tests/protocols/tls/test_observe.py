@@ -81,6 +81,35 @@ def test_a_hello_alone(talk: Conversation) -> None:
     assert session.missing_secret is None
 
 
+def test_an_encrypted_client_hello_hides_its_random_but_not_its_keys() -> None:
+    """With ECH the secrets belong to the inner hello's random, which is not on the wire (RFC 9849): the log is tried."""
+    content = TLS13.client[0].fragment()
+    inside = 4 + 2 + 32 + 1 + content[38]
+    inside += 2 + int.from_bytes(content[inside : inside + 2], "big")
+    inside += 1 + content[inside]
+    extensions = content[inside + 2 :] + b"\xfe\x0d\0\x08" + bytes(8)
+    body = content[4:inside] + len(extensions).to_bytes(2, "big") + extensions
+    content = b"\x01" + len(body).to_bytes(3, "big") + body
+    hello = record_view(b"\x16\x03\x01" + len(content).to_bytes(2, "big") + content, 0, BEGIN, 1)
+    outer = TLS13.client[0].fragment()[6:38].hex()
+    keylog = parse_keylog(TLS13.keylog.replace(outer.encode(), b"ab" * 32))
+    assert octets(observe(TLS13.client, TLS13.server, keylog)) == (b"", b"")
+    seen = observe([hello, *TLS13.client[1:]], TLS13.server, keylog)
+    assert octets(seen) == (TLS13.said.client, TLS13.said.server)
+    assert seen.session.ech == "offered"
+
+
+def test_trials_are_bounded_over_all_connections() -> None:
+    foreign = b"".join(
+        b"SERVER_HANDSHAKE_TRAFFIC_SECRET %s %s\n" % (b"%064x" % n, b"%064x" % (n * n)) for n in range(1_000)
+    )
+    keylog = parse_keylog(foreign)
+    keylog.trials_left = 2_500
+    for _ in range(10):
+        assert octets(observe([], TLS13.server, keylog)) == (b"", b"")
+    assert keylog.trials_left == 0
+
+
 # -- oddities ------------------------------------------------------------------------------------------------------------------------------
 
 
