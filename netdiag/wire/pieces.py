@@ -70,3 +70,21 @@ def pieces_of(buffer: Buffer, segments: Segments, chosen: Int64 | None = None) -
         stream=stream,
         buffer=buffer,
     )
+
+
+def advance(pieces: Pieces, index: Int64, position: Int64) -> Int64:
+    """The last piece that begins at or before each position, given one that does: mostly the same or the next one."""
+    if not len(index):
+        return index
+    beyond = np.flatnonzero(position >= pieces.end[index])
+    if not beyond.size:
+        return index
+    out = index.copy()
+    following = np.minimum(index[beyond] + 1, len(pieces) - 1)
+    target = position[beyond]
+    near = (pieces.key[following] <= target) & (target < pieces.end[following])
+    out[beyond[near]] = following[near]
+    far = beyond[~near]
+    if far.size:
+        out[far] = pieces.at_or_before(position[far])
+    return out

@@ -16,6 +16,7 @@ HEADER = np.dtype(
 MAX_RECORD_BYTES = 16_384 + 2_048
 """RFC 5246 section 6.2.3: TLSCiphertext is at most 2^14 + 2048 octets."""
 LEAST_TYPE, MOST_TYPE = 20, 24
+HANDSHAKE = 22
 SSL2_HELLO = 128
 """Content type given to an SSL 2.0-compatible ClientHello (RFC 5246 appendix E.2), whose header has two octets."""
 SSL2_HEADER_BYTES = 2

@@ -121,12 +121,12 @@ class _Late:
     def asked_for(self, duplicate_acks: Int64) -> Bool:
         """While the peer repeats its acknowledgement, and as soon after it as the word can travel."""
         repeated = (self.peer != NONE) & (duplicate_acks[self.peer] >= 1) & (self.begin >= self.acked)
-        return repeated & (self.answered_ns < np.maximum(FAST_NS, self.rtt_ns + self.rtt_ns // 2))
+        return np.asarray(repeated & (self.answered_ns < np.maximum(FAST_NS, self.rtt_ns + self.rtt_ns // 2)))
 
     def tail_loss_probe(self) -> Bool:
         """The last segment again although earlier ones are outstanding, after silence (RFC 8985 section 7.3)."""
         last = (self.end >= self.edge - self.fin) & (self.begin > self.acked) & (self.acked >= 0)
-        return last & (self.payload > 0) & (self.quiet_ns > self.rtt_ns)
+        return np.asarray(last & (self.payload > 0) & (self.quiet_ns > self.rtt_ns))
 
 
 def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64) -> Bool:
@@ -154,7 +154,7 @@ def _counts_packets(flows: Flows, one: Int64, other: Int64) -> Bool:
         ids = identification[int(flows.starts[direction]) : int(flows.starts[direction + 1])]
         ids = ids[ids > 0]
         steps = np.diff(ids).astype(np.int16)
-        forward = np.count_nonzero((steps > 0) & (steps < _COUNTED))
-        counts[direction] = bool(len(steps) >= 4 and forward >= _MOSTLY * len(steps))
+        small = np.count_nonzero((steps != 0) & (np.abs(steps.astype(np.int64)) < _COUNTED))
+        counts[direction] = bool(len(steps) >= 4 and small >= _MOSTLY * len(steps))
     known = np.array([counts[direction] for direction in stream[one].tolist()], np.bool_)
     return known & (identification[one] > 0) & (identification[other] > 0)
