@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from netdiag.probe.attempts import MAX_REDIRECTS, Pause, RetryPolicy, next_pause
 from netdiag.probe.client import ArmClient, Finished, Place, Target
 from netdiag.probe.plan import ProbeConfig, Trial
-from netdiag.records.call import Backoff
+from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Outcome
+from netdiag.records.recording import ClientConnection, ClientRequest
 
 REDIRECT = Backoff(ns=0, cause="redirect", planned_ns=0)
 _REWRITTEN_TO_GET = {301: ("POST",), 302: ("POST",), 303: ("POST", "PUT", "PATCH", "DELETE")}
@@ -41,12 +44,12 @@ class Caller:
     chance: random.Random
     stop: threading.Event
 
-    def call(self, client: ArmClient, trial: Trial, number: int, budget: int) -> CallResult:
+    def call(self, client: ArmClient, trial: Trial, budget: int) -> CallResult:
         """Make one call; at most ``budget`` attempts (but one in any case)."""
         result, retries, hops = CallResult(), 0, 0
         target = Target(trial.arm.url, self.config.effective_method, self.config.body, with_credentials=True)
         while True:
-            place = Place(call_id=number, attempt=len(result.attempts), arm=trial.arm.name, trial=trial.number)
+            place = Place(attempt=len(result.attempts), arm=trial.arm.name, trial=trial.number)
             result.attempts.append(client.request(place, target))
             if len(result.attempts) >= budget or self.stop.is_set():
                 return result
@@ -84,6 +87,42 @@ class Caller:
         began_ns = time.monotonic_ns()
         self.stop.wait(pause.ns / 1e9)
         return Backoff(ns=time.monotonic_ns() - began_ns, cause=pause.cause, planned_ns=pause.ns)
+
+
+def numbered(
+    results: Sequence[CallResult], connections: Sequence[ClientConnection], policy: str
+) -> tuple[tuple[ClientRequest, ...], tuple[Call, ...]]:
+    """Requests and calls in the order in which the calls were made, numbered by place."""
+    requests: list[ClientRequest] = []
+    calls: list[Call] = []
+    for result in results:
+        rows = [
+            dataclasses.replace(one.record, id=len(requests) + place, call_id=len(calls))
+            for place, one in enumerate(result.attempts)
+        ]
+        requests += rows
+        calls.append(_call(len(calls), rows, result, connections, policy))
+    return tuple(requests), tuple(calls)
+
+
+def _call(
+    number: int,
+    rows: list[ClientRequest],
+    result: CallResult,
+    connections: Sequence[ClientConnection],
+    policy: str,
+) -> Call:
+    opened = dict.fromkeys(r.connection_id for r in rows if r.connection_id is not None and not r.reused)
+    return Call(
+        id=number,
+        url=rows[0].url,
+        attempts=tuple(row.id for row in rows),
+        backoff=tuple(result.between),
+        total_ns=rows[-1].ended_at - rows[0].submitted_at,
+        outcome=str(rows[-1].outcome),
+        policy=policy,
+        addresses=tuple(attempt for place in opened for attempt in connections[place].attempts),
+    )
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

@@ -29,7 +29,6 @@ from netdiag.records.recording import ClientRequest
 class Place:
     """Where a request stands in the plan."""
 
-    call_id: int
     attempt: int
     arm: str
     trial: int
@@ -180,8 +179,8 @@ class ArmClient:
         outcome, error = _conclude(response, failure, whole, self._config.max_body_bytes)
         log = track.connection
         record = ClientRequest(
-            id=0,  # its place among all requests is known when the call is over
-            call_id=place.call_id,
+            id=0,  # numbers are given when all is over
+            call_id=0,
             attempt=place.attempt,
             arm=place.arm,
             trial=place.trial,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 import threading
 import time
@@ -14,7 +13,7 @@ import httpcore
 
 from netdiag.probe import kernel
 from netdiag.probe.attempts import asked_pause, policy_named
-from netdiag.probe.call import Caller, CallResult
+from netdiag.probe.call import Caller, CallResult, numbered
 from netdiag.probe.client import ArmClient, Finished
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.connection_log import Recorder
@@ -22,8 +21,8 @@ from netdiag.probe.failures import ProtocolNotOffered, reason_of
 from netdiag.probe.plan import MAX_PER_SECOND, MAX_READ_BYTES, MAX_REQUESTS, Arm, ProbeConfig, Trial
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.tls import KeyLog
-from netdiag.records.call import AddressAttempt, Call
-from netdiag.records.recording import ClientRequest, Recording, UnsupportedArm
+from netdiag.records.exchange import Outcome
+from netdiag.records.recording import Recording, UnsupportedArm
 from netdiag.units import NS_PER_S
 
 _LONGEST_PAUSE_S = 60
@@ -52,11 +51,13 @@ class _Run:
         self._recorder = Recorder(self._clock)
         self._resolver = Resolver(self._clock, config.resolve)
         self._arms = config.arm_list()
-        self._requests: list[ClientRequest] = []
+        self._results: list[tuple[Arm, CallResult]] = []
+        self._made = 0
+        """Requests, those of withdrawn arms left out."""
+        self._read_bytes = 0
         self._unsupported: dict[str, UnsupportedArm] = {}
         self._next_start_s = 0.0
         self._caller = Caller(config, policy_named(config.policy), random.Random(config.seed), stop)
-        self._calls: list[Call] = []
         self._refusals = 0
         self._ended_early: str | None = None
 
@@ -87,47 +88,21 @@ class _Run:
         if reason is not None and not self._spoke(trial.arm):
             self._unsupported[trial.arm.name] = UnsupportedArm(arm=trial.arm.name, reason=reason)
         else:
-            for result in results:
-                self._keep(result)
+            self._results.extend((trial.arm, result) for result in results)
+            self._made += len(finished)
+            self._read_bytes += sum(one.record.response_bytes or 0 for one in finished)
         self._mind_the_server(finished)
         if self._progress is not None:
-            self._progress(len(self._requests), self._config.request_count())
-
-    def _keep(self, result: CallResult) -> None:
-        """Number the attempts, and make the call's row."""
-        first = len(self._requests)
-        rows = [
-            dataclasses.replace(one.record, id=first + place, call_id=len(self._calls))
-            for place, one in enumerate(result.attempts)
-        ]
-        self._requests.extend(rows)
-        self._calls.append(
-            Call(
-                id=len(self._calls),
-                url=rows[0].url,
-                attempts=tuple(row.id for row in rows),
-                backoff=tuple(result.between),
-                total_ns=rows[-1].ended_at - rows[0].submitted_at,
-                outcome=str(rows[-1].outcome),
-                policy=self._caller.policy.name,
-                addresses=self._addresses(rows),
-            )
-        )
-
-    def _addresses(self, rows: list[ClientRequest]) -> tuple[AddressAttempt, ...]:
-        """The address attempts of every connection that the call opened."""
-        opened = [r.connection_id for r in rows if r.connection_id is not None and not r.reused]
-        return tuple(a for number in dict.fromkeys(opened) for a in self._recorder.connections[number].attempts)
+            self._progress(self._made, self._config.request_count())
 
     def _batch(self, client: ArmClient, trial: Trial) -> list[CallResult]:
         """``concurrency`` calls at once on the arm's client."""
         count = self._config.concurrency
-        budget = max(1, (MAX_REQUESTS - len(self._requests)) // count)
-        numbers = range(len(self._calls), len(self._calls) + count)
+        budget = max(1, (MAX_REQUESTS - self._made) // count)
         if count == 1:
-            return [self._caller.call(client, trial, numbers[0], budget)]
+            return [self._caller.call(client, trial, budget)]
         with ThreadPoolExecutor(count, thread_name_prefix="netdiag-call") as pool:
-            return list(pool.map(lambda number: self._caller.call(client, trial, number, budget), numbers))
+            return list(pool.map(lambda _: self._caller.call(client, trial, budget), range(count)))
 
     def _mind_the_server(self, finished: list[Finished]) -> None:
         """A 429 or 503 makes every arm wait as long as it asks, and a little longer by chance; too many of them end the run."""
@@ -142,11 +117,11 @@ class _Run:
                 self._end(f"rate-limited: the server asks to wait {asked.ns / NS_PER_S:.0f} s")
             pause_s = asked.ns / NS_PER_S + self._caller.chance.random()
             self._next_start_s = max(self._next_start_s, time.monotonic() + pause_s)
-        if self._refusals > max(_FEW_REFUSALS, len(self._requests) * _REFUSED_SHARE):
+        if self._refusals > max(_FEW_REFUSALS, self._made * _REFUSED_SHARE):
             self._end(f"rate-limited: {self._refusals} answers of 429 or 503")
-        if len(self._requests) >= MAX_REQUESTS:
+        if self._made >= MAX_REQUESTS:
             self._end(f"{MAX_REQUESTS} requests, the limit, have been made")
-        if sum(r.response_bytes or 0 for r in self._requests) > MAX_READ_BYTES:
+        if self._read_bytes > MAX_READ_BYTES:
             self._end(f"{MAX_READ_BYTES >> 20} MiB, the limit, have been read")
 
     def _end(self, reason: str) -> None:
@@ -155,7 +130,7 @@ class _Run:
     def _pause(self) -> None:
         """Keep the rate below the ceiling, wait as a server asked, and idle as the plan says."""
         wait_s = self._next_start_s - time.monotonic()
-        if self._requests:
+        if self._made:
             wait_s = max(wait_s, self._config.idle_s)
         if wait_s > 0:
             self._stop.wait(wait_s)
@@ -163,13 +138,35 @@ class _Run:
 
     def _spoke(self, arm: Arm) -> bool:
         """Whether an earlier request of the arm got an answer: then the protocol is not the reason."""
-        return any(request.arm == arm.name and request.status is not None for request in self._requests)
+        return any(
+            one.record.status is not None for made, result in self._results if made == arm for one in result.attempts
+        )
+
+    def _withdraw_unspoken(self) -> None:
+        """HTTP/1.1 needs no ALPN, so a server that hangs up on it is known for one that does not speak it only by its taking h2 elsewhere."""
+        takes_h2 = {c.sni for c in self._recorder.connections if c.alpn == "h2"}
+        for arm in self._arms:
+            attempts = [one for made, result in self._results if made == arm for one in result.attempts]
+            if attempts and not self._spoke(arm) and all(self._hung_up(arm, one, takes_h2) for one in attempts):
+                reason = "the server chose no protocol and closed the connection without an answer"
+                self._unsupported[arm.name] = UnsupportedArm(arm=arm.name, reason=reason)
+                self._results = [(made, result) for made, result in self._results if made != arm]
+
+    def _hung_up(self, arm: Arm, one: Finished, takes_h2: set[str | None]) -> bool:
+        number = one.record.connection_id
+        if arm.protocol != "h1" or number is None or one.record.outcome is not Outcome.CLOSED_EARLY:
+            return False
+        connection = self._recorder.connections[number]
+        return connection.tls is not None and connection.alpn is None and connection.sni in takes_h2
 
     def _recording(self) -> Recording:
+        self._withdraw_unspoken()
+        connections = self._recorder.records()
+        requests, calls = numbered([result for _, result in self._results], connections, self._caller.policy.name)
         return Recording(
-            connections=self._recorder.records(),
-            requests=tuple(self._requests),
-            calls=tuple(self._calls),
+            connections=connections,
+            requests=requests,
+            calls=calls,
             ended_early=self._ended_early,
             arms=tuple(arm.name for arm in self._arms),
             unsupported=tuple(self._unsupported.values()),
