@@ -115,6 +115,8 @@ def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) ->
 
 
 def _analysed_probe(measurement: Measurement) -> Analysis:
+    from netdiag.stats.arms import compare_arms
+
     recording, captured = measurement.recording, measurement.captured
     if captured is None:
         joined = without_packets(recording, _source_without_packets(measurement))
@@ -130,7 +132,8 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
             verification=recording.verification,
         )
         joined = join(dataclasses.replace(analysis, source=source), recording)
-    return dataclasses.replace(joined, statistics=statistics(joined.exchanges))
+    rows = statistics(joined.exchanges)
+    return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows))
 
 
 def _source_without_packets(measurement: Measurement) -> Source:

@@ -6,7 +6,7 @@ A file with many requests is never a thousand lines: the slowest ten as bars, th
 from __future__ import annotations
 
 import statistics as stats
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -84,7 +84,8 @@ def _chosen(analysis: Analysis, selection: Selection) -> list[Exchange]:
         return list(analysis.exchanges)
     if selection.top is not None:
         return slowest(analysis.exchanges, selection.top)
-    return _examples(analysis.exchanges)
+    uncounted = {e.exchange_id for statistics in analysis.statistics for e in statistics.excluded}
+    return _examples(analysis.exchanges, uncounted)
 
 
 def slowest(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
@@ -92,11 +93,12 @@ def slowest(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
     return sorted(exchanges, key=lambda e: (-e.total_ns, e.id))[:most]
 
 
-def _examples(exchanges: Sequence[Exchange]) -> list[Exchange]:
+def _examples(exchanges: Sequence[Exchange], uncounted: Set[int]) -> list[Exchange]:
     """The typical trial of each arm and the first failures: never an averaged timeline, which would show a call that did not happen."""
     arms: dict[str, list[Exchange]] = {}
     for exchange in exchanges:
-        arms.setdefault(exchange.arm or exchange.protocol or "", []).append(exchange)
+        if exchange.id not in uncounted:
+            arms.setdefault(exchange.arm or exchange.protocol or "", []).append(exchange)
     shown = [typical for group in arms.values() if (typical := medoid(group)) is not None]
     bad = [exchange for exchange in exchanges if exchange.failed][: max(1, MOST_BLOCKS - len(shown))]
     return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)

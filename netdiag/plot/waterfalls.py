@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,9 +92,7 @@ def _rows_by_connection(exchanges: Sequence[Exchange]) -> list[_Row]:
 
 
 def _rows_by_arm(exchanges: Sequence[Exchange]) -> list[_Row]:
-    arms: dict[str, int] = {}
-    for e in exchanges:
-        arms.setdefault(e.arm or "", len(arms))
+    arms = {arm: place for place, arm in enumerate(sorted({e.arm or "" for e in exchanges}))}
     ordered = sorted(exchanges, key=lambda e: (arms[e.arm or ""], e.started_at, e.id))
     return [_Row(e, arms[e.arm or ""], e.started_at) for e in ordered]
 
@@ -103,6 +101,7 @@ def _draw(analysis: Analysis, rows: Sequence[_Row], shared: bool) -> Picture:
     height = 1.75 + _ROW_IN * max(len(rows), 1)
     picture = new_picture(height)
     names = _row_names(analysis, rows, shared)
+    uncounted = {e.exchange_id for statistics in analysis.statistics for e in statistics.excluded}
     sheet = _Sheet(names, [_verdict(row.exchange) for row in rows], bracketed=len({r.group for r in rows}) < len(rows))
     axes = picture.add_axes((sheet.left, 0.62 / height, sheet.width, 1 - 1.55 / height))
     longest = max((r.exchange.ended_at - r.origin for r in rows), default=1) or 1
@@ -115,7 +114,7 @@ def _draw(analysis: Analysis, rows: Sequence[_Row], shared: bool) -> Picture:
     since = "the first request began" if shared else "each request began"
     axes.set_xlabel(f"time since {since} ({unit.name})")
     _bars(axes, rows, unit)
-    _labels(axes, rows, unit, names)
+    _labels(axes, rows, unit, names, uncounted)
     _numbers(axes, rows, unit, sheet)
     _groups(axes, rows, shared, sheet)
     present = [name for name in _ORDER if any(name in _names(row.exchange) for row in rows)]
@@ -205,12 +204,12 @@ def _bars(axes: Any, rows: Sequence[_Row], unit: TimeUnit) -> None:
     add_lines(axes, whiskers, colors=INK, linewidths=1.2, zorder=5)
 
 
-def _labels(axes: Any, rows: Sequence[_Row], unit: TimeUnit, names: Sequence[str]) -> None:
-    """The request's name on the left, its total (and how it failed) at the end of its bar."""
+def _labels(axes: Any, rows: Sequence[_Row], unit: TimeUnit, names: Sequence[str], uncounted: Set[int]) -> None:
+    """The request's name on the left (grey when statistics leave it out), its total and how it failed at the end of its bar."""
     look = {"textcoords": "offset points", "va": "center", "fontsize": _FONT, "annotation_clip": False}
     for y, (row, name) in enumerate(zip(rows, names, strict=True)):
         e = row.exchange
-        colour = FAILURE if e.failed else INK
+        colour = FAILURE if e.failed else MUTED if e.id in uncounted else INK
         ended = unit.of(e.ended_at - row.origin)
         axes.annotate(_verdict(e), (unit.of(_reach(row)), y), xytext=(7 if e.failed else 5, 0), color=colour, **look)
         axes.annotate(

@@ -133,13 +133,9 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
     connection = connection_of(analysis, exchange.connection_id)
     label = request_label(exchange, host=host_of(exchange, connection) if with_host else None)
     trial = f"trial {exchange.trial}  " if exchange.trial is not None else ""
-    arm = arm_name(exchange.arm) if exchange.arm and exchange.arm != exchange.protocol else ""
-    spoke = any(phase.name in _AFTER_SETUP for phase in exchange.phases) or exchange.protocol is not None
-    protocol = protocol_name(exchange.protocol) if spoke else "no request"
     left: list[Piece] = [
         (f"#{exchange.id} ", MUTED),
-        (f"{protocol}  ", STRONG),
-        f"{arm}  " if arm and arm != protocol else "",
+        (f"{_way(exchange)}  ", STRONG),
         f"{trial}{label}  ",
         (result_label(exchange), BAD if exchange.failed else STRONG),
         f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
@@ -147,6 +143,16 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
     ]
     digits = digits_for(exchange.total_ns)
     page.spread(left, [("total ", ""), (f"{format_ms_readably(exchange.total_ns, digits=digits)} ms", STRONG)])
+
+
+def _way(exchange: Exchange) -> str:
+    """What spoke: the protocol, and the arm where it says more."""
+    arm = arm_name(exchange.arm) if exchange.arm else ""
+    spoke = exchange.protocol is not None or any(phase.name in _AFTER_SETUP for phase in exchange.phases)
+    if not spoke:
+        return arm or "no request"
+    protocol = protocol_name(exchange.protocol)
+    return protocol if arm in ("", protocol) else arm if arm.startswith(protocol) else f"{protocol}  {arm}"
 
 
 def _place(exchange: Exchange) -> str:

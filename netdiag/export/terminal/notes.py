@@ -140,11 +140,15 @@ def _certainty(phase: Phase, digits: int) -> str:
     return f"{format_ms_readably(phase.lo_ns, digits=digits)} to {format_ms_readably(phase.hi_ns, digits=digits)}"
 
 
+_ONLY_THE_CLIENT_KNOWS = frozenset({PhaseName.QUEUE, PhaseName.DELIVER})
+_BEST_FIRST = (Clock.WIRE, Clock.KERNEL, Clock.APPLICATION)
+
+
 def _clock(exchange: Exchange, phase: Phase) -> str:
-    """Names the clock where it is another one than most of the exchange's phases have."""
-    clocks = [p.clock for p in exchange.phases]
-    usual = max(clocks, key=lambda clock: (clocks.count(clock), clock == Clock.WIRE))
-    return "" if phase.clock == usual else f"{phase.clock} clock"
+    """Names the clock where it is not the best one that the exchange has; no other clock could know a queue or a late read."""
+    clocks = {p.clock for p in exchange.phases}
+    best = next(clock for clock in _BEST_FIRST if clock in clocks)
+    return "" if phase.clock is best or phase.name in _ONLY_THE_CLIENT_KNOWS else f"{phase.clock} clock"
 
 
 def gaps(exchange: Exchange) -> list[tuple[int, int]]:

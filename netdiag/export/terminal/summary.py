@@ -44,7 +44,8 @@ class _Line:
 
 def summary(page: Page, analysis: Analysis) -> None:
     """The table of arms, then what it cannot say."""
-    arms = [statistics for statistics in analysis.statistics if statistics.n]
+    # Trials come in random order; the table does not.
+    arms = sorted((s for s in analysis.statistics if s.n), key=lambda s: s.arm)
     if not arms:
         return
     phases = _phases(arms)
