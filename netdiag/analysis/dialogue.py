@@ -103,7 +103,9 @@ class _Listener:
         seen = observe(client, server, self._keylog)
         inside = {**marks, **handshake_marks(seen.session)}
         if (seen.client is None and seen.server is None) or layer >= MOST_LAYERS:
-            self._dialogue.legs.append(Leg(marks=inside, keyless=(client, server)))
+            # Records of a protocol that is known not to be HTTP are no requests.
+            keyless = None if self._dialogue.application is not None else (client, server)
+            self._dialogue.legs.append(Leg(marks=inside, keyless=keyless))
         else:
             half = seen.client is None or seen.server is None
             before = len(self._dialogue.legs)
