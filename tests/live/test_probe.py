@@ -9,8 +9,11 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 import netdiag
@@ -246,3 +249,51 @@ def test_curl_beside_the_probe(start_lab: StartLab, fast_backend: str) -> None:
                 ours.setdefault(phase.name.value, []).append(phase.duration_ns / NS_PER_MS)
     for name, tolerance_ms in (("tcp", 1.0), ("tls", 3.0), ("wait", 4.0), ("transfer", 4.0)):
         assert abs(min(seen[name]) - min(ours[name])) < tolerance_ms, (name, seen, ours)
+
+
+def phase_ns(phases: object, name: str) -> int:
+    """Duration of a phase, 0 when there is none."""
+    return sum(p.duration_ns for p in phases if p.name.value == name)  # type: ignore[attr-defined]
+
+
+def test_kernel_and_wire_agree_phase_by_phase(start_lab: StartLab, fast_backend: str) -> None:
+    """A read is stamped with its last segment's arrival, so segments that come while the reader wakes up (0.1 to 0.3 ms) count together."""
+    server = start_lab(Behaviour(wait_ms=25, body_bytes=60_000, body_ms=40, body_pieces=6))
+    analysis = netdiag.probe(config_for(server, capture=fast_backend, trials=5))
+    errors: dict[str, list[int]] = {}
+    for exchange in analysis.exchanges:
+        assert exchange.clocks is not None
+        kernel, wire = exchange.clocks["kernel"].phases, exchange.clocks["wire"].phases
+        for name in ("send", "wait", "transfer"):
+            errors.setdefault(name, []).append(abs(phase_ns(kernel, name) - phase_ns(wire, name)))
+    for name, values in errors.items():
+        assert statistics.median(values) < 1 * NS_PER_MS, (name, values)
+
+
+@pytest.mark.parametrize("capture", ["none", "auto"])
+def test_a_blocked_client_is_the_clients_own_lag(
+    start_lab: StartLab, monkeypatch: pytest.MonkeyPatch, capture: str
+) -> None:
+    """Blocking the client for 80 ms while the answer lies ready leaves wait and transfer as they are."""
+    server = start_lab(Behaviour(wait_ms=25, body_bytes=40_000))
+    pieces = httpx.Response.iter_raw
+
+    def slowly(response: httpx.Response) -> Iterator[bytes]:
+        for number, piece in enumerate(pieces(response)):
+            if number == 0:
+                time.sleep(0.08)
+            yield piece
+
+    def measure() -> list[dict[str, int]]:
+        analysis = netdiag.probe(config_for(server, capture=capture, trials=3))
+        names = ("wait", "transfer", "deliver")
+        return [{name: phase_ns(e.phases, name) for name in names} for e in analysis.exchanges]
+
+    quick = measure()
+    monkeypatch.setattr(httpx.Response, "iter_raw", slowly)
+    blocked = measure()
+    for name in ("wait", "transfer"):
+        medians = [statistics.median(row[name] for row in rows) for rows in (quick, blocked)]
+        assert abs(medians[1] - medians[0]) < 3 * NS_PER_MS, (name, medians)
+    lag_ns = statistics.median(r["deliver"] for r in blocked) - statistics.median(r["deliver"] for r in quick)
+    assert 78 * NS_PER_MS < lag_ns < 85 * NS_PER_MS
