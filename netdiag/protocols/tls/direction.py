@@ -6,7 +6,6 @@ found again by trying, with a bounded number of attempts.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Protocol
@@ -15,6 +14,7 @@ from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.handshake import Assembler
 from netdiag.protocols.tls.names import ContentType
+from netdiag.protocols.tls.plaintext import Plaintext
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.record_view import TlsRecordView
 
@@ -41,8 +41,8 @@ class Stage(Enum):
 class Observer(Protocol):
     """Who is told what a direction's records say, and who supplies the keys."""
 
-    def message(self, side: Direction, kind: int, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
-        """One handshake message; ``began`` is the record with its first octet, ``record`` the one that completes it."""
+    def message(self, side: Direction, kind: int, body: bytes, record: TlsRecordView) -> None:
+        """One handshake message; ``record`` completes it, ``side.message_began`` has its first octet."""
         ...
 
     def alert(self, side: Direction, level: int, description: int, record: TlsRecordView) -> None:
@@ -89,10 +89,10 @@ class Direction:
         self.unread = 0
         """Protected records that were not, although there were keys."""
         self.busy = False
-        self.ready: deque[Chunk] = deque()
+        self.plaintext = Plaintext()
         self.anomalies = AnomalyLog("tls")
         self._observer = observer
-        self._assembler = Assembler()
+        self._assembler: Assembler[TlsRecordView] = Assembler()
         self._epochs: list[Epoch] = []
         self._at = 0
         self._sequence = 0
@@ -100,9 +100,6 @@ class Direction:
         self._gap_bytes = 0
         self._failures = 0
         self._attempts = _ATTEMPTS
-        self._offset = 0
-        self._missing = 0
-        self._missing_unknown = False
         self._awaiting_finished = False
 
     # -- reading ---------------------------------------------------------------------------------------------------------------------
@@ -126,7 +123,7 @@ class Direction:
 
     def chunks(self) -> Iterator[Chunk]:
         """Application data from the first octet on. Can be iterated once."""
-        ready = self.ready
+        ready = self.plaintext.ready
         while True:
             while ready:
                 yield ready.popleft()
@@ -137,6 +134,11 @@ class Direction:
     def epoch(self) -> Epoch | None:
         """Keys in use; None in clear."""
         return self._epochs[self._at] if self._epochs else None
+
+    @property
+    def message_began(self) -> TlsRecordView | None:
+        """The record with the first octet of the handshake message being reported; None where it is the reported record itself."""
+        return self._assembler.started
 
     @property
     def settled(self) -> bool:
@@ -211,15 +213,14 @@ class Direction:
             self._read_messages(record.fragment(), record)
             self._assembler.reset()
         elif record.content_type == ContentType.SSL2_HELLO:
-            self._observer.message(self, ContentType.SSL2_HELLO, record.fragment(), record, record)
+            self._observer.message(self, ContentType.SSL2_HELLO, record.fragment(), record)
         else:
             self._read_messages(record.fragment(), record)
 
     def _read_messages(self, content: bytes, record: TlsRecordView) -> None:
         assembler = self._assembler
         for kind, body in assembler.feed(content, record):
-            began = assembler.started
-            self._observer.message(self, kind, body, began if isinstance(began, TlsRecordView) else record, record)
+            self._observer.message(self, kind, body, record)
         if assembler.damage:
             self.anomalies.add(assembler.damage, packet=record.first_packet, offset=record.stream_offset)
             assembler.reset()
@@ -284,27 +285,7 @@ class Direction:
                 return
         elif self.first_application is None and content:
             self.first_application = self.index - 1
-        if not content:
-            return
-        seen_at = record.first_seen_at
-        last_seen_at = record.last_seen_at if record.last_seen_at is not None else seen_at
-        deliverable_at = record.deliverable_at if record.deliverable_at is not None else last_seen_at
-        missing = -1 if self._missing_unknown else self._missing
-        self._offset += self._missing
-        self.ready.append(
-            Chunk(
-                content,
-                self._offset,
-                seen_at,
-                last_seen_at,
-                deliverable_at,
-                record.first_packet,
-                record.last_packet,
-                missing,
-            )
-        )
-        self._offset += len(content)
-        self._missing, self._missing_unknown = 0, False
+        self.plaintext.add(record, content)
 
     # -- opening ---------------------------------------------------------------------------------------------------------------------
 
@@ -355,9 +336,10 @@ class Direction:
     def _found(self, at: int, sequence: int) -> None:
         """Accounts for the records that are missing between where we were and where we are."""
         left = self._epochs[self._at]
-        if at != self._at and left.kind is EpochKind.EARLY and not left.has_secret:
-            # One unread record may be the EndOfEarlyData alone; more of them were data.
-            self._missing_unknown |= self._failures > 1 and not self._observer.discards(left)
+        unread_early = at != self._at and left.kind is EpochKind.EARLY and not left.has_secret
+        # One unread record may be the EndOfEarlyData alone; more of them were data.
+        if unread_early and self._failures > 1 and not self._observer.discards(left):
+            self.plaintext.lose(None)
         lost = sequence - (self._sequence if at == self._at else 0)
         if self._gap_bytes:
             self._lose_gap(self._epochs[at], lost)
@@ -370,10 +352,7 @@ class Direction:
         if size is None or records > 1:
             overhead = epoch.content_bytes(1 << 20)
             size = None if overhead is None else self._gap_bytes - records * (5 + (1 << 20) - overhead)
-        if size is None or size < 0:
-            self._missing_unknown = True
-        else:
-            self._missing += size
+        self.plaintext.lose(size)
 
     def _lose(self, record: TlsRecordView, fragment: bytes) -> None:
         """A protected record that could not be opened."""
@@ -412,11 +391,7 @@ class Direction:
             return
         if self.first_application is None and epoch.kind is not EpochKind.EARLY:
             self.first_application = self.index - 1
-        size = epoch.content_bytes(record.length)
-        if size is None:
-            self._missing_unknown = True
-        else:
-            self._missing += size
+        self.plaintext.lose(epoch.content_bytes(record.length))
 
     def _note_missing(self, epoch: Epoch) -> None:
         if epoch.label not in self.missing_labels and not epoch.has_secret:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 from struct import Struct
+from typing import Generic, TypeVar
 
 from netdiag.protocols.tls import extensions as ext
 from netdiag.protocols.tls.names import TLS12, TLS13, ExtensionType, draft_of, is_grease
@@ -18,7 +19,10 @@ HELLO_RETRY_RANDOM = sha256(b"HelloRetryRequest").digest()
 _U16 = Struct(">H").unpack_from
 
 
-class Assembler:
+Mark = TypeVar("Mark")
+
+
+class Assembler(Generic[Mark]):
     """Turns the contents of handshake records into messages; a message may span records and a record may hold several."""
 
     __slots__ = ("_needed", "_pending", "damage", "started")
@@ -29,7 +33,7 @@ class Assembler:
         """Octets that must be pending before there is anything to do."""
         self.damage: str | None = None
         """Why no further message will come; None while all is well."""
-        self.started: object = None
+        self.started: Mark | None = None
         """The mark given with the fragment in which the message being returned began."""
 
     @property
@@ -37,7 +41,7 @@ class Assembler:
         """Whether a message has begun and is not complete."""
         return bool(self._pending)
 
-    def feed(self, fragment: bytes, mark: object = None) -> Iterator[tuple[int, bytes]]:
+    def feed(self, fragment: bytes, mark: Mark | None = None) -> Iterator[tuple[int, bytes]]:
         """Messages that this fragment completes, as (type, body)."""
         if self.damage:
             return
@@ -52,7 +56,7 @@ class Assembler:
             self.started = mark
         yield from self._messages(data, mark)
 
-    def _messages(self, data: bytes, mark: object) -> Iterator[tuple[int, bytes]]:
+    def _messages(self, data: bytes, mark: Mark | None) -> Iterator[tuple[int, bytes]]:
         at, end = 0, len(data)
         self._needed = 4
         while at + 4 <= end:

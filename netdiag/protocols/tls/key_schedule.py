@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
+from functools import lru_cache
 
 from netdiag.protocols.tls.names import SSL3, TLS12
 from netdiag.protocols.tls.suites import Suite
@@ -12,8 +13,7 @@ from netdiag.protocols.tls.suites import Suite
 
 def expand_label(secret: bytes, label: bytes, length: int, hash_name: str, *, prefix: bytes = b"tls13 ") -> bytes:
     """HKDF-Expand-Label with an empty context (RFC 8446 section 7.1)."""
-    full = prefix + label
-    info = length.to_bytes(2, "big") + bytes((len(full),)) + full + b"\0"
+    info = _info(prefix + label, length)
     block = output = b""
     counter = 1
     while len(output) < length:
@@ -21,6 +21,12 @@ def expand_label(secret: bytes, label: bytes, length: int, hash_name: str, *, pr
         output += block
         counter += 1
     return output[:length]
+
+
+@lru_cache(maxsize=64)
+def _info(label: bytes, length: int) -> bytes:
+    """HkdfLabel with an empty context."""
+    return length.to_bytes(2, "big") + bytes((len(label),)) + label + b"\0"
 
 
 def next_secret(secret: bytes, hash_name: str, *, prefix: bytes = b"tls13 ") -> bytes:

@@ -62,10 +62,8 @@ class Session:
         self.end_of_early_data = False
         self.certificate_bytes: int | None = None
         self.client_certificate: bool | None = None
-        self.certificate_requested = False
         self.key_updates = 0
         self.tickets = 0
-        self.hellos_from_server = 0
         self.abbreviated: bool | None = None
         """Whether the server went straight from its hello to ChangeCipherSpec (TLS 1.2 and before)."""
         self.unsupported: Suite | None = None
@@ -89,17 +87,13 @@ class Session:
         answer = self.answer or self.retry
         return None if answer is None or answer.suite is None else suite_of(answer.suite)
 
-    def direction_of(self, name: str) -> Direction:
-        """By name."""
-        return self.client if name == "client" else self.server
-
     # -- what directions report ------------------------------------------------------------------------------------------------------
 
-    def message(self, side: Direction, kind: int, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def message(self, side: Direction, kind: int, body: bytes, record: TlsRecordView) -> None:
         """One handshake message. Kinds without an entry in the table change nothing here."""
         rule = _RULES.get((side.name, kind)) or _RULES.get(("", kind))
         if rule:
-            rule(self, side, body, began, record)
+            rule(self, side, body, record)
         if self.keylog is not None and self.keylog.needs_transcript:
             self.negotiations[-1].keep(from_client=side is self.client, kind=kind, body=body)
 
@@ -254,15 +248,13 @@ class Session:
 
     # -- rules: what each message means ----------------------------------------------------------------------------------------------
 
-    def _client_hello(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
-        self._take_client_hello(side, hs.client_hello(body), began, record)
+    def _client_hello(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
+        self._take_client_hello(side, hs.client_hello(body), record)
 
-    def _ssl2_client_hello(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
-        self._take_client_hello(side, hs.ssl2_client_hello(body), began, record)
+    def _ssl2_client_hello(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
+        self._take_client_hello(side, hs.ssl2_client_hello(body), record)
 
-    def _take_client_hello(
-        self, side: Direction, hello: hs.ClientHello | None, began: TlsRecordView, record: TlsRecordView
-    ) -> None:
+    def _take_client_hello(self, side: Direction, hello: hs.ClientHello | None, record: TlsRecordView) -> None:
         if hello is None:
             side.anomalies.add("ClientHello cannot be read", packet=record.first_packet, offset=record.stream_offset)
             return
@@ -272,7 +264,7 @@ class Session:
             self._begin_again(side.changes).client = hello
         elif self.negotiations[0].client is None:
             self.negotiations[0].client = hello
-            self.client_hello_began, self.client_hello_record = began, record
+            self.client_hello_began, self.client_hello_record = side.message_began or record, record
             self.last_client_hello_record = record
         else:
             self.last_client_hello_record = record
@@ -283,10 +275,10 @@ class Session:
             self.negotiations.append(Negotiation())
         return self.negotiations[-1]
 
-    def _server_hello(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _server_hello(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self._take_server_hello(side, hs.server_hello(body), record)
 
-    def _draft_retry(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _draft_retry(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self._take_server_hello(side, hs.draft_hello_retry_request(body), record)
 
     def _take_server_hello(self, side: Direction, hello: hs.ServerHello | None, record: TlsRecordView) -> None:
@@ -312,44 +304,41 @@ class Session:
             self.group = group_name(group)
         self.alpn = hello.alpn
 
-    def _encrypted_extensions(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _encrypted_extensions(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         extensions = hs.encrypted_extensions(body)
         self.alpn = hs.chosen_protocol(extensions)
         self.early_accepted = ExtensionType.EARLY_DATA in extensions
 
-    def _server_certificate(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _server_certificate(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         if self.certificate_bytes is None:
             self.certificate_bytes = len(body) + 4
         self.abbreviated = False
 
-    def _server_key_exchange(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _server_key_exchange(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self.abbreviated = False
         if self.group is None and self.suite is not None:
             group = hs.key_exchange_group(body, self.suite.exchange)
             self.group = group_name(group) if isinstance(group, int) else group
 
-    def _server_hello_done(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _server_hello_done(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self.abbreviated = False
         self._negotiation(side.changes).server_done = True
         if self.flight_end_index is None:
             self.flight_end_index = side.index - 1
 
-    def _certificate_request(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
-        self.certificate_requested = True
-
-    def _client_certificate(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _client_certificate(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         version = self.version or 0
         self.client_certificate = bool(hs.certificates(body, version=version)) or bool(self.client_certificate)
 
-    def _client_key_exchange(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _client_key_exchange(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self.negotiations[-1].encrypted_premaster = body
 
-    def _next_protocol(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _next_protocol(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         """NPN (draft-agl-tls-nextprotoneg-04), which SPDY used before ALPN: the client chooses, encrypted."""
         name = body[1 : 1 + body[0]] if body else b""
         self.alpn = self.alpn or name.decode("ascii", "backslashreplace") or None
 
-    def _new_session_ticket(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _new_session_ticket(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self.tickets += 1
         if self.tls13 or self.keylog is None or len(body) < 6:
             return
@@ -358,12 +347,12 @@ class Session:
         if master is not None:
             self.keylog.remember(body[6:], master)
 
-    def _end_of_early_data(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _end_of_early_data(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         self.end_of_early_data = True
         if side.epoch is not None and side.epoch.kind is EpochKind.EARLY:
             side.next_epoch()
 
-    def _finished(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _finished(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         first = side.finished is None
         if first:
             side.finished = record
@@ -372,13 +361,13 @@ class Session:
         if side.epoch is not None and side.epoch.kind is EpochKind.HANDSHAKE:
             side.next_epoch()
 
-    def _key_update(self, side: Direction, body: bytes, began: TlsRecordView, record: TlsRecordView) -> None:
+    def _key_update(self, side: Direction, body: bytes, record: TlsRecordView) -> None:
         if side.epoch is not None and side.epoch.kind is EpochKind.APPLICATION:
             self.key_updates += 1
             side.update_keys()
 
 
-_Rule = Callable[[Session, Direction, bytes, TlsRecordView, TlsRecordView], None]
+_Rule = Callable[[Session, Direction, bytes, TlsRecordView], None]
 _T = HandshakeType
 
 _RULES: dict[tuple[str, int], _Rule] = {
@@ -391,7 +380,6 @@ _RULES: dict[tuple[str, int], _Rule] = {
     ("server", _T.COMPRESSED_CERTIFICATE): Session._server_certificate,
     ("server", _T.SERVER_KEY_EXCHANGE): Session._server_key_exchange,
     ("server", _T.SERVER_HELLO_DONE): Session._server_hello_done,
-    ("server", _T.CERTIFICATE_REQUEST): Session._certificate_request,
     ("server", _T.NEW_SESSION_TICKET): Session._new_session_ticket,
     ("client", _T.CERTIFICATE): Session._client_certificate,
     ("client", _T.CLIENT_KEY_EXCHANGE): Session._client_key_exchange,
