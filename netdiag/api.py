@@ -130,6 +130,7 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
             capture_backend=captured.backend,
             note=measurement.note,
             verification=recording.verification,
+            unsupported=recording.unsupported,
         )
         joined = join(dataclasses.replace(analysis, source=source), recording)
     rows = statistics(joined.exchanges)
@@ -150,6 +151,7 @@ def _source_without_packets(measurement: Measurement) -> Source:
         evidence_level=measurement.level,
         note=measurement.note,
         verification=measurement.recording.verification,
+        unsupported=measurement.recording.unsupported,
     )
 
 

@@ -277,12 +277,17 @@ def _read(path: str) -> bytes:
 def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
     from netdiag import api
     from netdiag.cli.progress import progress
+    from netdiag.errors import ProbeError
 
     if config.save_capture is not None and options.force:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(config.save_capture)
     with progress("probing", unit="requests", quiet=options.json) as report:
-        return api.probe(config, progress=report)
+        analysis = api.probe(config, progress=report)
+    if not analysis.exchanges:
+        reasons = "; ".join(f"{arm.arm}: {arm.reason}" for arm in analysis.source.unsupported)
+        raise ProbeError(f"no request could be made ({reasons or 'stopped before the first one'})")
+    return analysis
 
 
 def _render(analysis: Analysis, options: ProbeOptions) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from netdiag.records.recording import UnsupportedArm
+
 
 class EvidenceLevel(StrEnum):
     """What a result rests on (architecture.md, idea 3)."""
@@ -55,3 +57,5 @@ class Source:
     """One line: why this level, and how to get a better one."""
     verification: str | None = None
     """``on``, or ``off (--insecure)``, in a probe."""
+    unsupported: tuple[UnsupportedArm, ...] = ()
+    """Arms of a probe that the server does not speak, or that could not be tried."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
-from netdiag.records.labels import cipher_name, connection_of, host_of, tls_version_name
+from netdiag.records.labels import arm_name, cipher_name, connection_of, host_of, tls_version_name
 from netdiag.records.source import EvidenceLevel, Source
 from netdiag.records.tls import TlsSession
 from netdiag.sanitise import one_line
@@ -102,6 +102,8 @@ def _warnings(page: Page, analysis: Analysis) -> None:
         )
     if source.dropped_packets:
         page.line((f"the kernel dropped {source.dropped_packets:,} packets: gaps may look like loss", BAD))
+    for arm in source.unsupported:
+        page.wrapped(0, (f"{arm_name(arm.arm)} not measured: {one_line(arm.reason, most=300)}", BAD))
     if source.note:
         page.wrapped(0, (one_line(source.note, most=400), MUTED))
     if source.not_decoded:
