@@ -138,7 +138,7 @@ def _draft(
         outcome=ending.outcome,
         outcome_detail=ending.detail,
         server_name=server_name,
-        request_packet=None if request is None else request.packet,
+        request_packet=turn.request_packet or (None if request is None else request.packet),
         response_packet=None if turn.response_first is None else turn.response_first.packet,
         request_bytes=turn.request_bytes if turn.request_first is not None else None,
         response_bytes=turn.response_bytes if turn.response_first is not None else None,

@@ -18,6 +18,7 @@ from netdiag.wire.chunk import Moment
 MAX_LIVE_STREAMS = 10_000
 _MAX_INTERIM = 100
 _MOST_UNASKED = 64
+_MOST_GIVEN_UP = 256
 _FRAME_HEADER_BYTES = 9
 
 
@@ -49,6 +50,7 @@ class Streams:
         # Streams on which a side has begun a message and not ended it: somebody who can be stopped by a window.
         self._unfinished = [0, 0]
         self._unasked: deque[int] = deque()
+        self._given_up: dict[int, Turn] = {}
 
     def get(self, stream_id: int) -> Stream | None:
         """A live stream; made anew where it was not heard of, None where it has ended before."""
@@ -76,8 +78,17 @@ class Streams:
         stream = self._open(1, turn)
         stream.client_ended = True
 
-    def request(self, stream_id: int, section: Section, first: Moment, last: Moment, octets: int, ended: bool) -> None:
-        """A header or trailer section from the client."""
+    def request(
+        self,
+        stream_id: int,
+        section: Section,
+        first: Moment,
+        last: Moment,
+        octets: int,
+        ended: bool,
+        headers_packet: int | None = None,
+    ) -> None:
+        """A header or trailer section from the client. ``headers_packet`` completes its HEADERS frame, without CONTINUATIONs."""
         stream = self.get(stream_id)
         if stream is None:
             return
@@ -85,6 +96,7 @@ class Streams:
         turn.request_bytes += octets
         if turn.request_first is None:
             _set_request(turn, section, first, last)
+            turn.request_packet = last.packet if headers_packet is None else headers_packet
             self._begun(CLIENT, stream.client_ended)
         if ended:
             turn.request_last = last
@@ -99,6 +111,7 @@ class Streams:
         turn.pushed = True
         turn.request_bytes += octets
         _set_request(turn, section, first, last)
+        turn.request_packet = turn.request_packet or last.packet
         turn.request_last = last
         stream.client_ended = True
 
@@ -106,6 +119,7 @@ class Streams:
         """A header or trailer section from the server."""
         stream = self.get(stream_id)
         if stream is None:
+            self._answered_too_late(stream_id, section)
             return
         turn = stream.turn
         if _is_interim(section) and not ended and turn.response_first is None:
@@ -200,7 +214,18 @@ class Streams:
                 turn.end = TurnEnd.REFUSED
             else:
                 turn.end = TurnEnd.RESET_BY_SERVER if side == SERVER else TurnEnd.RESET_BY_CLIENT
+            if side == CLIENT and turn.status is None:
+                self._given_up[stream_id] = turn
+                if len(self._given_up) > _MOST_GIVEN_UP:
+                    del self._given_up[next(iter(self._given_up))]
         self._close(stream_id, stream)
+
+    def _answered_too_late(self, stream_id: int, section: Section) -> None:
+        """The client had reset the stream when the answer came: it reached nobody and has no times, but its status is known."""
+        turn = self._given_up.pop(stream_id, None)
+        if turn is not None:
+            turn.status = section.status
+            turn.response_headers = section.fields
 
     def goaway(self, side: int, last_stream_id: int, code: int, moment: Moment) -> None:
         """GOAWAY (RFC 9113 section 6.8): streams above were not processed by its sender."""

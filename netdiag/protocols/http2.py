@@ -140,6 +140,7 @@ class _Direction:
         self._block_bytes = 0
         self._continuations = 0
         self._block_broken = False
+        self._headers_packet: int | None = None
         # The DATA frame under way.
         self._stream: Stream | None = None
         self._data: tuple[int, int, bool, Moment] | None = None
@@ -212,6 +213,7 @@ class _Direction:
     ) -> None:
         skipped = 5 if flags & h2.Flag.PRIORITY else 0
         self._begin_block(stream_id, 0, bool(flags & h2.Flag.END_STREAM), first)
+        self._headers_packet = last.packet
         self._add_fragment(_without_padding(payload, flags, skipped), length)
         if flags & h2.Flag.END_HEADERS:
             self._end_block(last)
@@ -276,7 +278,7 @@ class _Direction:
             if promised > 0:
                 self._streams.promise(promised, section, first, last, octets)
         elif self._side == CLIENT:
-            self._streams.request(stream_id, section, first, last, octets, ended)
+            self._streams.request(stream_id, section, first, last, octets, ended, self._headers_packet)
         else:
             self._streams.response(stream_id, section, first, last, octets, ended)
 

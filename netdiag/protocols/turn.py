@@ -52,6 +52,7 @@ class Turn:
     absolute_target: bool = False
     """The request target was in absolute form (RFC 9112 section 3.2.2): the request went to a proxy."""
     status: int | None = None
+    """Of the final response; with ``RESET_BY_CLIENT`` it may have come after the reset, then the response has no moments."""
     grpc_status: int | None = None
     interim: list[InterimMoment] = field(default_factory=list)
     request_first: Moment | None = None
@@ -67,6 +68,8 @@ class Turn:
     response_body_first: Moment | None = None
     response_last: Moment | None = None
     """Last octet of the response (last chunk, END_STREAM); the last octet seen where the end is not COMPLETE."""
+    request_packet: int | None = None
+    """HTTP/2: the packet that completes the HEADERS frame itself (its CONTINUATIONs may follow): there Wireshark shows the request."""
     request_bytes: int = 0
     """Octets of the request as sent: head and framing included (HTTP/2: its HEADERS, CONTINUATION and DATA frames)."""
     response_bytes: int = 0

@@ -75,7 +75,9 @@ class Exchange:
     outcome_detail: str | None = None
     """Who and in which phase, in words: ``alert handshake_failure from server`` …"""
     request_packet: int | None = None
+    """Where Wireshark shows the request: the packet that completes it, or its HEADERS frame; None where it is another exchange's (h2c)."""
     response_packet: int | None = None
+    """The packet with the first octet of the final response head."""
     request_bytes: int | None = None
     """Octets of head and body of the request as sent (decrypted where that is possible); None if not known."""
     response_bytes: int | None = None
