@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 UNSPECIFIED = Endpoint("", 0)
 """Stands for an endpoint that the decoder does not know: an address is never made up."""
 
+_DNS_PORT = 53
 MDNS_PORT = 5353
 LLMNR_PORT = 5355
 
@@ -72,8 +73,8 @@ def pair(messages: Iterable[TimedMessage]) -> list[NameResolution]:
 
 
 def _is_multicast(timed: TimedMessage) -> bool:
-    ports = (timed.source.port, timed.destination.port)
-    return MDNS_PORT in ports or LLMNR_PORT in ports
+    ports = {timed.source.port, timed.destination.port}
+    return not ports.isdisjoint((MDNS_PORT, LLMNR_PORT)) and _DNS_PORT not in ports
 
 
 def _key(timed: TimedMessage) -> tuple[object, ...]:

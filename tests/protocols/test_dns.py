@@ -204,6 +204,10 @@ def test_multicast_names_are_left_out() -> None:
         assert resolve(timed(0, message("printer.local"), resolver=Endpoint("224.0.0.251", port))) == []
 
 
+def test_a_client_may_ask_an_ordinary_resolver_from_the_multicast_port() -> None:
+    assert len(resolve(timed(0, message("api.test"), client=Endpoint("192.0.2.10", 5353)))) == 1
+
+
 def test_circular_aliases_end() -> None:
     (row,) = resolve(
         timed(0, message("a.test")),
