@@ -5,6 +5,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -119,8 +120,17 @@ def test_phases_and_rest_are_the_total(name: str) -> None:
         assert sum(p["duration_ns"] for p in exchange["phases"]) + exchange["unattributed_ns"] == exchange["total_ns"]
 
 
+def promised_part(value: Any) -> Any:
+    """Without the keys that json.md does not promise, so that a record may grow."""
+    keys = {key for keys in PROMISED.values() for key in keys.split()} | {"alpn_offered", "decrypted"}
+    if isinstance(value, dict):
+        return {key: promised_part(item) for key, item in value.items() if key in keys}
+    return [promised_part(item) for item in value] if isinstance(value, list) else value
+
+
 def test_the_document_is_what_it_was(golden: Golden) -> None:
-    golden.check("one_request.json", out.dumps(made("one_request")).replace(netdiag.__version__, "VERSION"))
+    document = {**out.document(made("one_request")), "netdiag_version": "VERSION"}
+    golden.check("one_request.json", json.dumps(promised_part(document), indent=1) + "\n")
 
 
 def test_the_same_records_give_the_same_octets() -> None:
