@@ -131,37 +131,51 @@ def by_trial(
 
 def connection_epochs(negotiation: Negotiation, master: bytes | None) -> tuple[Epoch, Epoch] | None:
     """Client's and server's epoch in TLS 1.2 and before; None when the cipher is not available, or the master secret is needed and missing."""
-    from netdiag.protocols.tls.key_schedule import key_block
-    from netdiag.protocols.tls.protection import null_without_keys, protection12
-
     client, server = negotiation.client, negotiation.server
-    assert server is not None
-    assert server.suite is not None
-    suite = suite_of(server.suite)
-    truncated = ExtensionType.TRUNCATED_HMAC in server.extensions
-    made: tuple[Protection | None, ...]
-    if master is None or client is None:
-        made = (null_without_keys(suite, truncated_hmac=truncated),) * 2 if is_null(suite) else (None, None)
-    elif suite.bulk is None:
+    if server is None or server.suite is None:
         return None
+    suite = suite_of(server.suite)
+    if master is not None and client is not None:
+        made = _protections(suite, master, client, server)
     else:
-        keys = key_block(
-            master, suite, version=server.version, client_random=client.random, server_random=server.random
-        )
-        encrypt_then_mac = ExtensionType.ENCRYPT_THEN_MAC in server.extensions
-        made = tuple(
-            protection12(
-                one, suite, version=server.version, encrypt_then_mac=encrypt_then_mac, truncated_hmac=truncated
-            )
-            for one in keys
-        )
-    if None in made:
+        made = _open_protections(suite, server) if is_null(suite) else []
+    if len(made) != 2:
         return None
     deflated = server.compression == 1
     first, second = (
         Epoch(EpochKind.CONNECTION, MASTER).ready(one, suite, server.version, deflated=deflated) for one in made
     )
     return first, second
+
+
+def _protections(suite: Suite, master: bytes, client: hs.ClientHello, server: hs.ServerHello) -> list[Protection]:
+    """Client's and server's; fewer where the cipher is not available."""
+    from netdiag.protocols.tls.key_schedule import key_block
+    from netdiag.protocols.tls.protection import protection12
+
+    if suite.bulk is None:
+        return []
+    made = (
+        protection12(
+            one,
+            suite,
+            version=server.version,
+            encrypt_then_mac=ExtensionType.ENCRYPT_THEN_MAC in server.extensions,
+            truncated_hmac=ExtensionType.TRUNCATED_HMAC in server.extensions,
+        )
+        for one in key_block(
+            master, suite, version=server.version, client_random=client.random, server_random=server.random
+        )
+    )
+    return [one for one in made if one is not None]
+
+
+def _open_protections(suite: Suite, server: hs.ServerHello) -> list[Protection]:
+    """Of a NULL suite, whose records can be read without keys."""
+    from netdiag.protocols.tls.protection import null_without_keys
+
+    truncated = ExtensionType.TRUNCATED_HMAC in server.extensions
+    return [null_without_keys(suite, truncated_hmac=truncated) for _ in (0, 1)]
 
 
 def is_null(suite: Suite) -> bool:

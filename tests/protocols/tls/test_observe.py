@@ -322,3 +322,28 @@ def test_a_decompression_bomb_is_one_lost_record() -> None:
     assert epoch.inflated(zlib.compress(bytes(10_000_000))) is None
     fresh = Epoch(EpochKind.CONNECTION, "CLIENT_RANDOM").ready(None, suite_of(2), 0x0303, deflated=True)
     assert fresh.inflated(b"\xff\xff\xff") is None
+
+
+def test_without_keys_the_cipher_library_is_not_loaded() -> None:
+    """Its import costs more than reading a thousand handshakes."""
+    import subprocess
+    import sys
+
+    program = """
+import sys
+from netdiag.protocols.tls.observe import observe
+from netdiag.wire.record_view import TlsRecordView
+
+def records(*contents):
+    return [TlsRecordView(content_type=kind, version=0x303, length=len(data), stream_offset=0, first_seen_at=1, last_seen_at=1,
+        deliverable_at=1, first_packet=1, last_packet=1, missing_bytes=0, read=lambda data=data: data) for kind, data in contents]
+
+client = b"\\1\\0\\0\\x2b\\3\\3" + bytes(32) + b"\\0\\0\\4\\xc0\\x2f\\0\\x2f\\1\\0"
+server = b"\\2\\0\\0\\x26\\3\\3" + bytes(32) + b"\\0\\xc0\\x2f\\0" + b"\\x0e\\0\\0\\0"
+change, finished, data = (20, b"\\1"), (22, bytes(40)), (23, bytes(50))
+session = observe(records((22, client), change, finished, data), records((22, server), change, finished, data), None).session
+assert session.cipher_suite == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", session
+assert session.finished_method == "exact" and session.missing_secret == "CLIENT_RANDOM", session
+assert not any(name.partition(".")[0] == "cryptography" for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
