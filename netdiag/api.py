@@ -14,10 +14,12 @@ from netdiag.analysis.behind import behind
 from netdiag.analysis.gather import gather
 from netdiag.analysis.join import join, without_packets
 from netdiag.analysis.pipeline import Analysed, analyse
+from netdiag.analysis.selection import Filter, select
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.errors import KeyLogError, UsageError
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
 from netdiag.records.analysis import Analysis
+from netdiag.records.command import CommandRun
 from netdiag.records.labels import exchange_of
 from netdiag.records.lanes import ExchangeLanes
 from netdiag.records.source import EvidenceLevel, Secrets, Source
@@ -26,10 +28,11 @@ from netdiag.wire.codes import link_type_name
 from netdiag.wire.tables import Window
 
 if TYPE_CHECKING:
+    from netdiag.probe.command import CommandConfig, Observation
     from netdiag.probe.measure import Measurement
     from netdiag.probe.plan import ProbeConfig
 
-__all__ = ["analyze", "aprobe", "lanes", "open_capture", "probe"]
+__all__ = ["analyze", "aprobe", "lanes", "open_capture", "probe", "run_command"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the octets of the file read so far and its size."""
@@ -84,6 +87,25 @@ async def aprobe(
         stop.set()
 
 
+def run_command(config: CommandConfig | Sequence[str], **options: Any) -> CommandRun:
+    """Run a program under a capture and analyse its connections, with the session keys that its TLS library logs.
+
+    ``config`` is a whole plan, or the command's words with the plan's other fields as keywords. The program has this process's input and
+    output. Its connections are known by its sockets while it runs and by its keys; where neither tells, all traffic is kept and the note
+    says so. Raises ``ToolMissing`` when the program cannot be started and ``Unavailable`` when nothing may capture here.
+    """
+    from netdiag.probe.command import CommandConfig, observed
+
+    plan = config if isinstance(config, CommandConfig) else CommandConfig(command=tuple(config), **options)
+    with observed(plan) as observation:
+        return CommandRun(
+            analysis=_analysed_command(observation),
+            exit_code=observation.exit_code,
+            started_at=observation.started_at,
+            ended_at=observation.ended_at,
+        )
+
+
 def lanes(
     path: str | os.PathLike[str],
     exchange_id: int,
@@ -135,6 +157,33 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
         joined = join(dataclasses.replace(analysis, source=source), recording)
     rows = statistics(joined.exchanges)
     return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows))
+
+
+def _analysed_command(observation: Observation) -> Analysis:
+    captured = observation.captured
+    analysis = _analyze(captured.path, observation.keylog, None)
+    randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
+    ours = tuple(
+        c.id
+        for c in analysis.connections
+        if (c.client, c.server) in observation.connections
+        or (c.tls is not None and c.tls.client_random is not None and c.tls.client_random in randoms)
+    )
+    known = bool(observation.connections or randoms)
+    chosen = select(analysis, Filter(connections=ours or (-1,))) if known else analysis
+    notes = (
+        *captured.notes,
+        *(() if known or not analysis.connections else ("the program's own connections could not be told apart",)),
+    )
+    source = dataclasses.replace(
+        analysis.source,
+        kind="probe",
+        path=observation.saved,
+        dropped_packets=captured.counts.dropped,
+        capture_backend=captured.backend,
+        note="; ".join(notes) or None,
+    )
+    return dataclasses.replace(chosen, source=source, statistics=statistics(chosen.exchanges))
 
 
 def _source_without_packets(measurement: Measurement) -> Source:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from netdiag.capture.dumpcap_backend import DumpcapBackend
-from netdiag.capture.filter import Rule, target_filter
+from netdiag.capture.filter import DNS_PORT, HTTPS_PORT, CaptureFilter, Rule, target_filter
 from netdiag.capture.live import Backend, CaptureFailed, LiveCapture, Task
 from netdiag.capture.marker import Beacon
 from netdiag.capture.pyshark_backend import PysharkBackend
@@ -74,16 +74,29 @@ def live_capture(
 ) -> LiveCapture:
     """A capture, not yet started, of the target's ports (narrowed to ``hosts`` when they are known), DNS, ICMP, ``also`` and our markers.
 
-    Raises ``UsageError`` or what the choice of a backend raises.
+    Raises ``UsageError`` or ``CaptureFailed``.
     """
     hops = [rule.host for rule in also if rule.host is not None]
     ways = watched_interfaces((*hosts, *hops) if hosts else (), forced=interface)
     if interface is None:
         ways = interfaces_to(hops) | ways
+    return _prepared(name, path, ways, target_filter(ports, hosts, also))
+
+
+def wide_capture(*, name: str, path: str, interface: str | None = None) -> LiveCapture:
+    """A capture, not yet started, of all TCP, DNS, QUIC and ICMP, on the ways to the Internet and on loopback. Raises as ``live_capture``."""
+    ways = watched_interfaces((), forced=interface)
+    if interface is None:
+        ways |= interfaces_to(("127.0.0.1",))
+    filter_ = CaptureFilter((Rule(HTTPS_PORT), Rule(DNS_PORT)), all_tcp=True)
+    return _prepared(name, path, ways, filter_)
+
+
+def _prepared(name: str, path: str, ways: dict[str, str], filter_: CaptureFilter) -> LiveCapture:
     beacons = _beacons(ways)
     try:
-        filter_ = target_filter(ports, hosts, (*also, *(beacon.rule for beacon in beacons)))
-        task = Task(path=path, interfaces=tuple(ways), filter=filter_)
+        rules = tuple(dict.fromkeys((*filter_.rules, *(beacon.rule for beacon in beacons))))
+        task = Task(path=path, interfaces=tuple(ways), filter=CaptureFilter(rules, filter_.all_tcp))
         return LiveCapture(backend(name), task, beacons)
     except BaseException:
         for beacon in beacons:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-DNS_PORT = 53
+DNS_PORT, HTTPS_PORT = 53, 443
 SNAP_BYTES = 262_144
 """Whole packets, segmentation-offload frames of loopback included: decryption needs every octet."""
 
@@ -29,15 +29,19 @@ class CaptureFilter:
     """The rules, plus ICMP and ICMPv6, plus later fragments (which carry no ports)."""
 
     rules: tuple[Rule, ...]
+    all_tcp: bool = False
+    """Every TCP packet, whatever its port: for a program whose targets are not known beforehand."""
 
     def text(self) -> str:
         """The filter in libpcap's language (pcap-filter(7))."""
         ports = (_rule_text(rule) for rule in self.rules)
-        return " or ".join((*ports, "icmp", "icmp6", "(ip[6:2] & 0x1fff != 0)", "(ip6 proto 44)"))
+        return " or ".join(
+            (*(("tcp",) if self.all_tcp else ()), *ports, "icmp", "icmp6", "(ip[6:2] & 0x1fff != 0)", "(ip6 proto 44)")
+        )
 
     def program(self, *, drop_outgoing: bool) -> bytes:
         """struct sock_filter[]. ``drop_outgoing``: on loopback every packet passes twice, and one copy is enough (as libpcap does)."""
-        return _assemble(list(_program(self.rules, drop_outgoing)))
+        return _assemble(list(_program(self, drop_outgoing)))
 
 
 def target_filter(ports: set[int], hosts: tuple[str, ...] = (), extra: tuple[Rule, ...] = ()) -> CaptureFilter:
@@ -72,7 +76,7 @@ class _Label:
     name: str
 
 
-def _program(rules: tuple[Rule, ...], drop_outgoing: bool) -> Iterator[_Step | _Label]:
+def _program(filter_: CaptureFilter, drop_outgoing: bool) -> Iterator[_Step | _Label]:
     if drop_outgoing:
         yield (_LD_W, _AD_PKTTYPE, "", "")
         yield (_JEQ, _PACKET_OUTGOING, "", "protocol")
@@ -85,15 +89,15 @@ def _program(rules: tuple[Rule, ...], drop_outgoing: bool) -> Iterator[_Step | _
     yield _Label("neither")
     yield (_RET, 0, "", "")
     yield _Label("ipv4")
-    yield from _ipv4(rules)
+    yield from _ipv4(filter_.rules, filter_.all_tcp)
     yield _Label("ipv6")
-    yield from _ipv6(rules)
+    yield from _ipv6(filter_.rules, filter_.all_tcp)
 
 
-def _ipv4(rules: tuple[Rule, ...]) -> Iterator[_Step | _Label]:
+def _ipv4(rules: tuple[Rule, ...], all_tcp: bool) -> Iterator[_Step | _Label]:
     yield (_LD_B, _NET + 9, "", "")
     yield (_JEQ, _ICMP, "v4-all", "")
-    yield (_JEQ, _TCP, "v4-fragment", "")
+    yield (_JEQ, _TCP, "v4-all" if all_tcp else "v4-fragment", "")
     yield (_JEQ, _UDP, "v4-fragment", "")
     yield (_RET, 0, "", "")
     yield _Label("v4-fragment")
@@ -112,12 +116,12 @@ def _ipv4(rules: tuple[Rule, ...]) -> Iterator[_Step | _Label]:
     yield (_RET, 0, "", "")
 
 
-def _ipv6(rules: tuple[Rule, ...]) -> Iterator[_Step | _Label]:
+def _ipv6(rules: tuple[Rule, ...], all_tcp: bool) -> Iterator[_Step | _Label]:
     """Extension headers other than a fragment's are not walked: hosts do not send them with TCP."""
     yield (_LD_B, _NET + 6, "", "")
     yield (_JEQ, _ICMPV6, "v6-all", "")
     yield (_JEQ, _FRAGMENT, "v6-all", "")
-    yield (_JEQ, _TCP, "v6-ports", "")
+    yield (_JEQ, _TCP, "v6-all" if all_tcp else "v6-ports", "")
     yield (_JEQ, _UDP, "v6-ports", "")
     yield (_RET, 0, "", "")
     yield _Label("v6-all")

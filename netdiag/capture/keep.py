@@ -32,6 +32,16 @@ def keep(source: str, destination: str, keylog: bytes = b"") -> None:
         raise OutputError(f"the capture cannot be saved: {error.strerror}", path=destination) from error
 
 
+def keep_keylog(keylog: bytes, path: str) -> None:
+    """Write a key log to a new file (0600). Raises ``OutputError``."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(keylog)
+    except OSError as error:
+        raise OutputError(f"the key log cannot be kept: {error.strerror}", path=path) from error
+
+
 def _section_header(start: bytes) -> bytes:
     """The Section Header Block."""
     return start[: int.from_bytes(start[4:8], _byte_order(start))] if len(start) >= 12 else start

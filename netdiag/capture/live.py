@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -169,6 +169,15 @@ class LiveCapture:
             for token in self._watcher.seen(set(tokens)):
                 del tokens[token]
         return [beacon.interface for beacon in tokens.values()]
+
+
+@contextlib.contextmanager
+def capture_ends(capture: LiveCapture) -> Iterator[None]:
+    """Whatever happens in the block, the recorder of an already running capture is ended."""
+    try:
+        yield
+    finally:
+        capture.abort()
 
 
 def _send(tokens: dict[bytes, Beacon]) -> None:

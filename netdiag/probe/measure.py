@@ -5,7 +5,6 @@ Without the right to capture the probe still runs: the kernel's stamps stand in 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
@@ -17,10 +16,10 @@ from urllib.parse import urlsplit
 
 from netdiag.capture.choose import live_capture, start_first
 from netdiag.capture.filter import Rule
-from netdiag.capture.keep import keep
-from netdiag.capture.live import Captured, LiveCapture
+from netdiag.capture.keep import keep, keep_keylog
+from netdiag.capture.live import Captured, LiveCapture, capture_ends
 from netdiag.capture.privileges import advice, in_container
-from netdiag.errors import OutputError, PrivilegeMissing, ToolMissing, Unavailable, UsageError
+from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageError
 from netdiag.probe import kernel
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.plan import ProbeConfig
@@ -62,7 +61,8 @@ def measured(
         capture, note = _started(config, os.path.join(folder, "probe.pcapng"))
         if capture is None:
             recording = run(config, progress=progress, stop=stop)
-            _keep_keys(config, recording)
+            if config.keep_keys is not None:
+                keep_keylog(recording.keylog, config.keep_keys)
             yield Measurement(
                 recording=recording,
                 captured=None,
@@ -70,12 +70,13 @@ def measured(
                 note=_one_line(note, *_remarks(recording)),
             )
             return
-        with contextlib.closing(_Ending(capture)):
+        with capture_ends(capture):
             recording = run(config, progress=progress, stop=stop)
             captured = capture.finish(linger_s=_linger_s(recording))
         if config.save_capture is not None:
             keep(captured.path, config.save_capture, recording.keylog if config.embed_keys else b"")
-        _keep_keys(config, recording)
+        if config.keep_keys is not None:
+            keep_keylog(recording.keylog, config.keep_keys)
         yield Measurement(
             recording=recording,
             captured=captured,
@@ -85,16 +86,6 @@ def measured(
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Ending:
-    """Whatever happens in between, the recorder is ended."""
-
-    def __init__(self, capture: LiveCapture) -> None:
-        self._capture = capture
-
-    def close(self) -> None:
-        self._capture.abort()
 
 
 def _remarks(recording: Recording) -> list[str]:
@@ -112,18 +103,6 @@ _CLOCK_STEP_NS = 1_000_000
 
 def _one_line(*notes: str | None) -> str | None:
     return "; ".join(filter(None, notes)) or None
-
-
-def _keep_keys(config: ProbeConfig, recording: Recording) -> None:
-    """Write the key log where the user asked for it: a new file, 0600."""
-    if config.keep_keys is None:
-        return
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(config.keep_keys, flags, 0o600), "wb") as file:
-            file.write(recording.keylog)
-    except OSError as error:
-        raise OutputError(f"the key log cannot be kept: {error.strerror}", path=config.keep_keys) from error
 
 
 def level_without_packets(recording: Recording) -> EvidenceLevel:

@@ -1,0 +1,136 @@
+"""Any program under a capture: its requests with keys, its connections and nobody else's, and nothing of it left."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from netdiag.api import run_command
+from netdiag.errors import ToolMissing, UsageError
+from netdiag.lab import Behaviour, LabServer
+from netdiag.probe.sockets import connections_of, descendants
+from netdiag.records.endpoint import Endpoint
+from netdiag.records.source import EvidenceLevel
+from tests.support.lab import StartLab
+from tests.support.probing import children, foreign_threads
+
+pytestmark = pytest.mark.live
+
+_WITH_SSL = """
+import ssl, sys, urllib.request
+context = ssl.create_default_context(cafile=sys.argv[2])
+for _ in range(2):
+    print(urllib.request.urlopen(sys.argv[1], context=context).status)
+"""
+_WITH_HTTPX = """
+import httpx, ssl, sys
+with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=sys.argv[2])) as client:
+    for _ in range(2):
+        print(client.get(sys.argv[1]).status_code)
+"""
+
+
+_NOISE = "import sys,time,urllib.request\nfor _ in range(40): urllib.request.urlopen(sys.argv[1]); time.sleep(.05)"
+
+
+def python(code: str, server: LabServer) -> list[str]:
+    """A program in Python that asks the server."""
+    return [sys.executable, "-c", code, server.url + "/v1/models", server.ca_file]
+
+
+@pytest.mark.parametrize(("code", "protocol", "connections"), [(_WITH_SSL, "http/1.1", 2), (_WITH_HTTPX, "h2", 1)])
+def test_a_python_program(
+    start_lab: StartLab,
+    fast_backend: str,
+    code: str,
+    protocol: str,
+    connections: int,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    server = start_lab(Behaviour(wait_ms=30))
+    run = run_command(python(code, server), capture=fast_backend)
+    assert run.exit_code == 0
+    assert capfd.readouterr().out == "200\n200\n"
+    assert run.analysis.source.evidence_level is EvidenceLevel.L3
+    assert [e.protocol for e in run.analysis.exchanges] == [protocol] * 2
+    assert len(run.analysis.connections) == connections
+    waits = [p.duration_ns for e in run.analysis.exchanges for p in e.phases if p.name == "wait"]
+    assert all(29_000_000 < wait < 60_000_000 for wait in waits)
+
+
+@pytest.mark.peers
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl(start_lab: StartLab, fast_backend: str) -> None:
+    server = start_lab(Behaviour(wait_ms=30))
+    url = server.url + "/v1/models"
+    run = run_command(["curl", "-s", "-o", os.devnull, "--cacert", server.ca_file, url], capture=fast_backend)
+    assert run.exit_code == 0
+    assert [(e.protocol, e.status) for e in run.analysis.exchanges] == [("h2", 200)]
+
+
+def test_other_programs_are_left_out(start_lab: StartLab, fast_backend: str) -> None:
+    server, other = start_lab(Behaviour(wait_ms=80)), start_lab(tls=False)
+    noise = subprocess.Popen([sys.executable, "-c", _NOISE, other.url + "/v1/models"])
+    try:
+        run = run_command(python(_WITH_SSL, server), capture=fast_backend)
+    finally:
+        noise.kill()
+        noise.wait()
+    assert {c.server.port for c in run.analysis.connections} == {server.port}
+    assert len(run.analysis.exchanges) == 2
+
+
+def test_the_exit_code_and_a_time_limit(fast_backend: str) -> None:
+    assert run_command([sys.executable, "-c", "raise SystemExit(7)"], capture=fast_backend).exit_code == 7
+    began_s = time.monotonic()
+    run = run_command([sys.executable, "-c", "import time; time.sleep(60)"], capture=fast_backend, timeout_s=0.5)
+    assert run.exit_code == -15
+    assert time.monotonic() - began_s < 10
+
+
+def test_what_is_kept_is_private(start_lab: StartLab, fast_backend: str, tmp_path: Path) -> None:
+    capture, keys = tmp_path / "run.pcapng", tmp_path / "keys.log"
+    run_command(python(_WITH_SSL, start_lab()), capture=fast_backend, save_capture=str(capture), keep_keys=str(keys))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (capture, keys)} == {0o600}
+    assert b"CLIENT_TRAFFIC_SECRET_0" in keys.read_bytes()
+    assert b"CLIENT_TRAFFIC_SECRET_0" not in capture.read_bytes()
+
+
+def test_nothing_is_left(start_lab: StartLab, fast_backend: str) -> None:
+    processes, folders = children(), set(glob.glob(os.path.join(tempfile.gettempdir(), "netdiag-*")))
+    run_command(python(_WITH_SSL, start_lab()), capture=fast_backend)
+    assert children() == processes
+    assert foreign_threads() == []
+    left = {f for f in glob.glob(os.path.join(tempfile.gettempdir(), "netdiag-*")) if os.path.exists(f + "/keys")}
+    assert left <= folders
+
+
+def test_what_cannot_be_run() -> None:
+    with pytest.raises(ToolMissing, match="no-such-program"):
+        run_command(["no-such-program"])
+    with pytest.raises(UsageError):
+        run_command([])
+    with pytest.raises(UsageError):
+        run_command(["true"], capture="none")
+
+
+def test_sockets_of_a_process_and_its_children() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        mine = Endpoint(*client.getsockname()), Endpoint(*client.getpeername())
+        assert mine in connections_of(os.getpid())
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(10)"])
+    try:
+        assert set(descendants(os.getpid())) >= {os.getpid(), child.pid}
+    finally:
+        child.kill()
+        child.wait()
