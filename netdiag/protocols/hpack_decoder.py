@@ -131,8 +131,10 @@ class HpackDecoder(Generic[F, B]):
         self._static: list[tuple[bytes, F, int]] = [
             (name, make(name, value), len(name) + len(value) + _ENTRY_OVERHEAD) for name, value in STATIC_FIELDS
         ]
-        # Newest last; an unknown name is None, and so is the field then.
+        # Newest last; an unknown name is None, and so is the field then. Entries before _oldest are evicted already: removing them one by
+        # one from the front would cost the whole table each time.
         self._dynamic: list[tuple[bytes | None, F | None, int]] = []
+        self._oldest = 0
         self._size = 0
         self._max_size = 4096
         self._history_complete = history_complete
@@ -143,7 +145,7 @@ class HpackDecoder(Generic[F, B]):
     def lose_history(self) -> None:
         """Blocks were missed: no dynamic entry can be trusted any more."""
         self._dynamic.clear()
-        self._size = 0
+        self._oldest = self._size = 0
         self._blocks.clear()
         self._history_complete = False
 
@@ -201,7 +203,7 @@ class HpackDecoder(Generic[F, B]):
         if 0 < index <= _STATIC_COUNT:
             return self._static[index - 1]
         place = index - _STATIC_COUNT
-        if 0 < place <= len(self._dynamic):
+        if 0 < place <= len(self._dynamic) - self._oldest:
             return self._dynamic[-place]
         if index == 0 or self._history_complete:
             raise HpackError(f"index {index} is not in the table")
@@ -230,11 +232,12 @@ class HpackDecoder(Generic[F, B]):
         self._evict()
 
     def _evict(self) -> None:
-        dropped = 0
         while self._size > self._max_size:
-            self._size -= self._dynamic[dropped][2]
-            dropped += 1
-        del self._dynamic[:dropped]
+            self._size -= self._dynamic[self._oldest][2]
+            self._oldest += 1
+        if self._oldest > 64 and self._oldest * 2 > len(self._dynamic):
+            del self._dynamic[: self._oldest]
+            self._oldest = 0
 
 
 def _integer(block: bytes, pos: int, prefix_bits: int) -> tuple[int, int]:

@@ -13,7 +13,6 @@ from netdiag.protocols import http1_head as heads
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.conversation import Conversation, Tunnel
 from netdiag.protocols.event_body import EventBody, open_event_body
-from netdiag.protocols.headers import find, find_all
 from netdiag.protocols.http1_head import Framing, Head
 from netdiag.protocols.http1_reader import MessageReader
 from netdiag.protocols.redact import redact_target, redact_text
@@ -35,6 +34,8 @@ class _Decoder:
         self._server = MessageReader(server, self._log, requests=False)
         self._turns: list[Turn] = []
         self._tunnel: Tunnel | None = None
+        self._upgrade_wish: str | None = None
+        """What the request being answered asks to become."""
 
     def run(self) -> Conversation:
         while self._tunnel is None and (head := self._client.take()) is not None:
@@ -50,6 +51,7 @@ class _Decoder:
         if head.version != heads.SIMPLE:  # whose answer may have no head to look for
             self._orphans_before(head.first)
         turn = _begin_turn(head)
+        self._upgrade_wish = head.section.upgrade
         self._turns.append(turn)
         if turn.method == "CONNECT":
             turn.request_last = head.last
@@ -61,9 +63,7 @@ class _Decoder:
         self._response(turn)
 
     def _request_body(self, turn: Turn, head: Head) -> None:
-        problems: list[str] = []
-        framing, length = heads.request_framing(head, problems)
-        self._complain(problems, head)
+        framing, length = heads.request_framing(head)
         body = self._client.read_body(framing, length)
         turn.request_body_first = body.first
         turn.request_body_bytes = body.octets
@@ -110,7 +110,7 @@ class _Decoder:
 
     def _answers_a_later_request(self, turn: Turn, answer: Head) -> bool:
         """After octets of the server were lost: the answer came after the next request was sent, so, without pipelining, it is that one's."""
-        if not answer.resynchronised or turn.method == "CONNECT" or heads.wants_upgrade(turn.request_headers):
+        if not answer.resynchronised or turn.method == "CONNECT" or self._upgrade_wish:
             return False
         following = self._client.peek()
         return following is not None and _before(following.first, answer.first)
@@ -133,18 +133,16 @@ class _Decoder:
         turn.status = head.status
         turn.response_first = head.first
         turn.response_head_last = head.last
-        turn.response_headers = head.fields
+        turn.response_headers = head.section.fields
         turn.headers_incomplete |= not head.complete
         turn.response_bytes = head.octets
-        problems: list[str] = []
-        framing, length = heads.response_framing(head, turn.method, problems)
-        self._complain(problems, head)
+        framing, length = heads.response_framing(head, turn.method)
         if self._opens_tunnel(turn):
             turn.response_last = head.last
             turn.end = TurnEnd.TUNNEL
-            self._open_tunnel(turn)
+            self._open_tunnel(turn, head.section.upgrade)
             return
-        sink = open_event_body(head.fields, head.status, self._log) if framing is not Framing.EMPTY else None
+        sink = open_event_body(head.section.fields, head.status, self._log) if framing is not Framing.EMPTY else None
         self._response_body(turn, head, framing, length, sink)
 
     def _response_body(self, turn: Turn, head: Head, framing: Framing, length: int, sink: EventBody | None) -> None:
@@ -164,10 +162,10 @@ class _Decoder:
         status = turn.status or 0
         return status == 101 or (turn.method == "CONNECT" and 200 <= status < 300)
 
-    def _open_tunnel(self, turn: Turn) -> None:
+    def _open_tunnel(self, turn: Turn, upgrade: str | None) -> None:
         kind, target = "connect", turn.authority
         if turn.status == 101:
-            protocol = heads.wants_upgrade(turn.response_headers) or heads.wants_upgrade(turn.request_headers)
+            protocol = upgrade or self._upgrade_wish
             kind = protocol if protocol in ("websocket", "h2c") else "other"
             target = None
         rests = self._client.reader.rest(), self._server.reader.rest()
@@ -182,11 +180,7 @@ class _Decoder:
             and not self._client.starts_message()
         ):
             turn.end = TurnEnd.TUNNEL
-            self._open_tunnel(turn)
-
-    def _complain(self, problems: list[str], head: Head) -> None:
-        for problem in problems:
-            self._log.add(problem, packet=head.first.packet, offset=head.offset)
+            self._open_tunnel(turn, None)
 
 
 def _begin_turn(head: Head) -> Turn:
@@ -197,10 +191,10 @@ def _begin_turn(head: Head) -> Turn:
         request_first=head.first,
         request_head_last=head.last,
         request_bytes=head.octets,
-        request_headers=head.fields,
+        request_headers=head.section.fields,
         headers_incomplete=not head.complete,
-        authority=find(head.fields, "host"),
-        expects_continue="100-continue" in (e.lower() for e in find_all(head.fields, "expect")),
+        authority=head.section.host,
+        expects_continue=head.section.expects_continue,
     )
     _set_target(turn, head.target or "")
     return turn

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from netdiag.protocols.headers import Field, find, find_all, make_field, text_of
 from netdiag.wire.chunk import Moment
@@ -17,17 +18,18 @@ MAX_HEAD_BYTES = 256 << 10
 MAX_FIELDS = 1000
 
 # RFC 9112 sections 2.3, 3 and 4; any run of blanks is taken for the single space.
-_REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+(\S(?:.*?\S)?)[ \t]+HTTP/(1)\.(\d)[ \t]*\Z")
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+(\S(?:.*?\S)?)[ \t]+HTTP/1\.(\d)[ \t]*\Z")
 # What clients send by mistake, and HTTP/0.9: no version, or half of one. Only believed where a message must begin.
 _SIMPLE_REQUEST_LINE = re.compile(rb"([A-Z][A-Z_\-]{1,31})(?:[ \t]+(.*))?\Z")
 _SIMPLE_METHODS = frozenset(
     {b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"QUERY"}
 )
 SIMPLE = "http/0.9"
-_STATUS_LINE = re.compile(rb"HTTP/(1)\.(\d)[ \t]+(\d{3})(?:[ \t].*)?\Z", re.S)
+_STATUS_LINE = re.compile(rb"HTTP/1\.(\d)[ \t]+(\d{3})(?:[ \t].*)?\Z", re.S)
+_VERSIONS = {b"%d" % minor: f"http/1.{minor}" for minor in range(10)}
 # A whole start-line at the beginning of a chunk: what a decoder that lost its place accepts as a new message.
-_REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")
-_STATUS_START = re.compile(rb"HTTP/1\.[01] [1-5]\d\d(?: [^\r\n]*)?\r?\n")
+REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")
+STATUS_START = re.compile(rb"HTTP/1\.[01] [1-5]\d\d(?: [^\r\n]*)?\r?\n")
 # What a start-line can look like before its end has arrived.
 _REQUEST_BEGUN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}(?:[ \t][^\r\n]*\r?)?\Z")
 _STATUS_BEGUN = re.compile(rb"HTTP/1\.\d[ \t]+[^\r\n]*\r?\Z")
@@ -41,8 +43,25 @@ class Framing(Enum):
     LENGTH = "Content-Length"
     CHUNKED = "chunked"
     UNTIL_CLOSE = "end of the connection"
+    CODED = "a transfer coding other than chunked"
     UNKNOWN = "not known"
     """Part of the head is missing, or it contradicts itself: only the next message's start-line shows the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSection:
+    """The field lines of one head, with what the framing of the message needs of them. Shared by all heads with the same octets."""
+
+    fields: tuple[Field, ...]
+    problems: tuple[str, ...]
+    """What is wrong with the lines, and with what they say about the body's length."""
+    delimiter: Framing | None
+    """``LENGTH``, ``CHUNKED``, ``CODED``, ``UNKNOWN``; None when the fields say nothing."""
+    length: int = 0
+    host: str | None = None
+    upgrade: str | None = None
+    """The protocol of an Upgrade field, lower case."""
+    expects_continue: bool = False
 
 
 @dataclass(slots=True)
@@ -50,7 +69,7 @@ class Head:
     """One message's head. A request has ``method`` and ``target``, a response ``status``."""
 
     version: str
-    fields: tuple[Field, ...]
+    section: FieldSection
     first: Moment
     last: Moment
     octets: int
@@ -62,16 +81,6 @@ class Head:
     """False when octets of the head are missing."""
     resynchronised: bool = False
     """Octets were lost since the message before, so that others may be missing between them."""
-
-
-def is_request_start(octets: bytes) -> bool:
-    """Whether a complete request-line stands at the beginning."""
-    return _REQUEST_START.match(octets) is not None
-
-
-def is_status_start(octets: bytes) -> bool:
-    """Whether a complete status-line stands at the beginning."""
-    return _STATUS_START.match(octets) is not None
 
 
 def may_begin_request(octets: bytes) -> bool:
@@ -89,8 +98,8 @@ def parse_request_line(line: bytes) -> tuple[str, str, str] | None:
     match = _REQUEST_LINE.match(line)
     if match is None:
         return _simple_request_line(line)
-    method, target, major, minor = match.groups()
-    return method.decode("ascii"), text_of(target), f"http/{major.decode()}.{minor.decode()}"
+    method, target, minor = match.groups()
+    return method.decode("ascii"), text_of(target), _VERSIONS[minor]
 
 
 def _simple_request_line(line: bytes) -> tuple[str, str, str] | None:
@@ -111,28 +120,66 @@ def parse_status_line(line: bytes) -> tuple[int, str] | None:
     match = _STATUS_LINE.match(line)
     if match is None:
         return None
-    major, minor, status = match.groups()
-    return int(status), f"http/{major.decode()}.{minor.decode()}"
+    minor, status = match.groups()
+    return int(status), _VERSIONS[minor]
 
 
-def parse_fields(lines: list[bytes], anomalies: list[str]) -> tuple[Field, ...]:
-    """Field lines without their line ends; obs-fold (RFC 9112 section 5.2) is joined. What is wrong is added to ``anomalies``."""
+_CACHED_SECTION_BYTES = 2048
+
+
+def read_section(octets: bytes) -> FieldSection:
+    """The field lines of a head, from after the start-line to its end; obs-fold (RFC 9112 section 5.2) is joined.
+
+    Heads of one client repeat from request to request, so the sections of the same octets are read once.
+    """
+    return _cached_section(octets) if len(octets) <= _CACHED_SECTION_BYTES else _read_section(octets)
+
+
+def _read_section(octets: bytes) -> FieldSection:
+    problems: list[str] = []
+    fields = parse_fields(split_lines(octets), problems)
+    delimiter, length = _delimiter(fields, problems)
+    upgrade = find(fields, "upgrade")
+    return FieldSection(
+        fields=fields,
+        problems=tuple(problems),
+        delimiter=delimiter,
+        length=length,
+        host=find(fields, "host"),
+        upgrade=upgrade.partition(",")[0].strip().lower() if upgrade else None,
+        expects_continue="100-continue" in (e.lower() for e in find_all(fields, "expect")),
+    )
+
+
+_cached_section = lru_cache(maxsize=1024)(_read_section)
+
+
+def parse_fields(lines: list[bytes], problems: list[str]) -> tuple[Field, ...]:
+    """Field lines without their line ends. What is wrong is added to ``problems``."""
     fields: list[Field] = []
-    for line in _unfolded(lines):
+    for line in lines:
         name, colon, value = line.partition(b":")
         if not colon or not name.strip():
-            anomalies.append("a field line has no name")
+            problems.append("a field line has no name")
         elif len(fields) >= MAX_FIELDS:
-            anomalies.append(f"more than {MAX_FIELDS} fields; the rest is left out")
+            problems.append(f"more than {MAX_FIELDS} fields; the rest is left out")
             break
         else:
             fields.append(make_field(name.strip(), value.strip()))
     return tuple(fields)
 
 
+def split_lines(octets: bytes) -> list[bytes]:
+    """Lines without their ends, folded ones joined, the empty one at the end left out; bare LF counts (RFC 9112 section 2.2)."""
+    lines = octets.split(b"\r\n")
+    if octets.count(b"\n") != len(lines) - 1:
+        lines = [line.removesuffix(b"\r") for line in octets.split(b"\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return _unfolded(lines) if b"\n " in octets or b"\n\t" in octets else lines
+
+
 def _unfolded(lines: list[bytes]) -> list[bytes]:
-    if not any(line[:1] in (b" ", b"\t") for line in lines):
-        return lines
     out: list[bytes] = []
     parts: list[bytes] = []
     for line in lines:
@@ -147,64 +194,43 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
     return out
 
 
-def split_lines(octets: bytes) -> list[bytes]:
-    """Lines of a head without their ends, the empty one at its end left out; bare LF counts (RFC 9112 section 2.2)."""
-    lines = octets.split(b"\r\n")
-    if octets.count(b"\n") != len(lines) - 1:
-        lines = [line.removesuffix(b"\r") for line in octets.split(b"\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def request_framing(head: Head, anomalies: list[str]) -> tuple[Framing, int]:
-    """RFC 9112 section 6.3 for a request: (what ends it, length)."""
-    return _framing(head, anomalies, Framing.EMPTY)
-
-
-def response_framing(head: Head, method: str | None, anomalies: list[str]) -> tuple[Framing, int]:
-    """RFC 9112 section 6.3 for the response to a request of this method (None where the request was not captured)."""
-    status = head.status or 0
-    if method == "HEAD" or status in (204, 304) or 100 <= status < 200:
-        return Framing.EMPTY, 0
-    if method == "CONNECT" and 200 <= status < 300:
-        return Framing.EMPTY, 0
-    return _framing(head, anomalies, Framing.UNTIL_CLOSE)
-
-
-def _framing(head: Head, anomalies: list[str], default: Framing) -> tuple[Framing, int]:
-    if not head.complete:
-        return Framing.UNKNOWN, 0
-    codings = [c.lower() for c in find_all(head.fields, "transfer-encoding")]
-    lengths = set(find_all(head.fields, "content-length"))
-    if codings:
+def _delimiter(fields: tuple[Field, ...], problems: list[str]) -> tuple[Framing | None, int]:
+    codings = [c.lower() for c in find_all(fields, "transfer-encoding")]
+    lengths = set(find_all(fields, "content-length"))
+    if codings and codings != ["identity"]:  # RFC 2616 had that one; it never delimited anything
         if lengths:
-            anomalies.append("both Transfer-Encoding and Content-Length (RFC 9112 section 6.3): the coding counts")
-        return _coded(codings, anomalies, default)
+            problems.append("both Transfer-Encoding and Content-Length (RFC 9112 section 6.3): the coding counts")
+        return (Framing.CHUNKED if codings[-1] == "chunked" else Framing.CODED), 0
     if not lengths:
-        return default, 0
+        return None, 0
     if len(lengths) > 1 or not all(_is_length(value) for value in lengths):
-        anomalies.append("Content-Length is ambiguous; the body's end is not known")
+        problems.append("Content-Length is ambiguous; the body's end is not known")
         return Framing.UNKNOWN, 0
     return Framing.LENGTH, int(lengths.pop())
-
-
-def _coded(codings: list[str], anomalies: list[str], default: Framing) -> tuple[Framing, int]:
-    if codings[-1] == "chunked":
-        return Framing.CHUNKED, 0
-    if codings == ["identity"]:  # RFC 2616 had it; it never delimited anything
-        return default, 0
-    if default is Framing.UNTIL_CLOSE:
-        return default, 0
-    anomalies.append("the last transfer coding of a request is not chunked; the body's end is not known")
-    return Framing.UNKNOWN, 0
 
 
 def _is_length(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) < 19
 
 
-def wants_upgrade(fields: tuple[Field, ...]) -> str | None:
-    """The protocol of an Upgrade field, lower case; None without one."""
-    value = find(fields, "upgrade")
-    return value.split(",")[0].strip().lower() if value else None
+def request_framing(head: Head) -> tuple[Framing, int]:
+    """RFC 9112 section 6.3 for a request: (what ends it, length)."""
+    section = head.section
+    if not head.complete or section.delimiter is Framing.CODED:
+        return Framing.UNKNOWN, 0
+    return section.delimiter or Framing.EMPTY, section.length
+
+
+def response_framing(head: Head, method: str | None) -> tuple[Framing, int]:
+    """RFC 9112 section 6.3 for the response to a request of this method (None where the request was not captured)."""
+    status = head.status or 0
+    if method == "HEAD" or status in (204, 304) or 100 <= status < 200:
+        return Framing.EMPTY, 0
+    if method == "CONNECT" and 200 <= status < 300:
+        return Framing.EMPTY, 0
+    section = head.section
+    if not head.complete:
+        return Framing.UNKNOWN, 0
+    if section.delimiter in (None, Framing.CODED):
+        return Framing.UNTIL_CLOSE, 0
+    return section.delimiter or Framing.UNTIL_CLOSE, section.length

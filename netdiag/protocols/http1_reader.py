@@ -10,7 +10,7 @@ from netdiag.protocols import http1_head as heads
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.headers import Field, printable
 from netdiag.protocols.http1_head import Framing, Head
-from netdiag.protocols.stream_reader import Sink, StreamReader
+from netdiag.protocols.stream_reader import Sink, StreamReader, end_of_head
 from netdiag.wire.chunk import Chunk, Moment
 
 _MAX_LINE_BYTES = 64 << 10
@@ -44,7 +44,7 @@ class MessageReader:
         self._lost = False
         self._peeked: Head | None = None
         self._parse_line: Callable[[bytes], Any] = heads.parse_request_line if requests else heads.parse_status_line
-        self._is_start = heads.is_request_start if requests else heads.is_status_start
+        self._start = heads.REQUEST_START if requests else heads.STATUS_START
         self._may_begin = heads.may_begin_request if requests else heads.may_begin_status
         self._requests = requests
 
@@ -62,14 +62,13 @@ class MessageReader:
 
     def starts_message(self) -> bool:
         """Whether the octets at hand are a complete start-line."""
-        return self.reader.more() and self._is_start(self.reader.rest_of_chunk())
+        return self.reader.more() and self.reader.matches(self._start)
 
     def read_headless(self, sink: Sink | None = None) -> Body | None:
         """An HTTP/0.9 answer: content without a head, until the connection ends. None when what comes is no such thing."""
         if self._peeked is not None or not self._in_sync or not self.reader.more():
             return None
-        octets = self.reader.rest_of_chunk()
-        if self._may_begin(octets[:9].partition(b"\n")[0]):
+        if self._may_begin(self.reader.rest_of_chunk()[:9].partition(b"\n")[0]):
             return None
         return self.read_body(Framing.UNTIL_CLOSE, 0, sink)
 
@@ -91,10 +90,9 @@ class MessageReader:
         """RFC 9112 section 2.2: empty lines before a start-line are ignored. False when there is no octet after them."""
         reader = self.reader
         while reader.more():
-            octets = reader.rest_of_chunk()
-            if octets[0] not in b"\r\n":
+            if reader.next_octet() not in b"\r\n":
                 return True
-            reader.take(len(octets) - len(octets.lstrip(b"\r\n")))
+            reader.skip_any(b"\r\n")
         return False
 
     def _find_start(self) -> bool:
@@ -106,7 +104,7 @@ class MessageReader:
                     return False
                 reader.cross_gap()
                 continue
-            if reader.at_chunk_start and self._is_start(reader.rest_of_chunk()):
+            if reader.at_chunk_start and reader.matches(self._start):
                 self._in_sync = True
                 return True
             reader.drop_chunk()
@@ -137,14 +135,12 @@ class MessageReader:
             return None
         if start is not None and heads.SIMPLE in start and not rest and reader.ended:
             complete = True  # HTTP/0.9: the line is the whole request
-        lines = heads.split_lines(rest if complete else rest[: rest.rfind(b"\n") + 1])
-        problems: list[str] = []
-        fields = heads.parse_fields(lines, problems)
-        for problem in problems:
+        section = heads.read_section(rest if complete else rest[: rest.rfind(b"\n") + 1])
+        for problem in section.problems:
             self._log.add(problem, packet=packet, offset=offset)
         if not complete:
             self._lose("a head is not complete: octets are missing")
-        head = Head("", fields, first, reader.last_moment(), len(octets), offset, complete=complete)
+        head = Head("", section, first, reader.last_moment(), len(octets), offset, complete=complete)
         if self._requests:
             head.method, head.target, head.version = start
             if head.version == heads.SIMPLE:
@@ -158,16 +154,15 @@ class MessageReader:
     def _head_octets(self) -> tuple[bytes, bool]:
         """Octets of one head and whether it is whole. Stops early where its first line cannot be a start-line."""
         reader = self.reader
-        octets = reader.rest_of_chunk()
-        end = _head_end(octets, 0)
-        if end >= 0:
-            return reader.take(end), True
+        whole = reader.take_head()
+        if whole is not None:
+            return whole, True
         held = bytearray()
         line_checked = False
         while reader.more():
             octets = reader.rest_of_chunk()
             # What is held is no head when this is one; a method cut in two ("UN" + "LOCK …") only looks like it.
-            if b" " in held and not line_checked and self._is_start(octets):
+            if b" " in held and not line_checked and self._start.match(octets):
                 break
             searched = max(0, len(held) - 3)
             before = len(held)
@@ -178,7 +173,7 @@ class MessageReader:
                 if not self._plausible(held, line_end):
                     reader.drop_chunk()
                     break
-            end = _head_end(held, searched)
+            end = end_of_head(held, searched)
             if end >= 0:
                 reader.take(end - before)
                 return bytes(held[:end]), True
@@ -279,7 +274,7 @@ class MessageReader:
                     body.octets += max(0, reader.gap)
                     reader.cross_gap()
                 continue
-            if until_start and reader.at_chunk_start and self._is_start(reader.rest_of_chunk()):
+            if until_start and reader.at_chunk_start and reader.matches(self._start):
                 return
             if body.first is None:
                 body.first = reader.first_moment()
@@ -289,15 +284,6 @@ class MessageReader:
             if sink is not None:
                 sink.feed(piece, body.last)
         body.whole = not until_start
-
-
-def _head_end(octets: bytes | bytearray, start: int) -> int:
-    """Offset after the empty line, -1 when there is none. Line ends are CRLF or bare LF, also mixed."""
-    end = octets.find(b"\n\r\n", start)
-    bare = octets.find(b"\n\n", start, end + 1 if end >= 0 else len(octets))
-    if bare >= 0:
-        return bare + 2
-    return end + 3 if end >= 0 else -1
 
 
 def _chunk_size(line: bytes) -> int | None:

@@ -30,7 +30,7 @@ from netdiag.records.tls import EarlyData, TlsSession
 _CLIENT_HELLO = 1
 _SERVER_HELLO = 2
 _MOST_CRYPTO_BYTES = 64 << 10
-_MOST_PIECES = 1024
+_MOST_PIECES = 128
 
 
 @dataclass(frozen=True, slots=True)

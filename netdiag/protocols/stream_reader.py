@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
@@ -106,10 +107,31 @@ class StreamReader:
         """What is left of the current chunk, without reading it."""
         return self._data[self._pos :] if self._pos else self._data
 
+    def next_octet(self) -> int:
+        """The next octet (after ``more()``), without reading it."""
+        return self._data[self._pos]
+
+    def matches(self, pattern: re.Pattern[bytes]) -> bool:
+        """Whether what is left of the current chunk begins so."""
+        return pattern.match(self._data, self._pos) is not None
+
+    def take_head(self) -> bytes | None:
+        """Octets up to and with the first empty line, when the current chunk has it."""
+        end = end_of_head(self._data, self._pos)
+        return self.take(end - self._pos) if end >= 0 else None
+
+    def skip_any(self, octets: bytes) -> None:
+        """Leave out what the current chunk has of these octets next."""
+        data, pos = self._data, self._pos
+        while pos < len(data) and data[pos] in octets:
+            pos += 1
+        self._pos = pos
+
     def take(self, count: int) -> bytes:
         """The next ``count`` octets of the current chunk (fewer at its end)."""
-        piece = self._data[self._pos : self._pos + count]
-        self._pos += len(piece)
+        start = self._pos
+        piece = self._data[start : start + count]
+        self._pos = start + len(piece)
         return piece
 
     def drop_chunk(self) -> int:
@@ -170,3 +192,12 @@ class StreamReader:
         if self._next is not None:
             yield self._next
         yield from self._chunks
+
+
+def end_of_head(octets: bytes | bytearray, start: int) -> int:
+    """Offset after the first empty line, -1 when there is none. Line ends are CRLF or bare LF, also mixed (RFC 9112 section 2.2)."""
+    end = octets.find(b"\n\r\n", start)
+    bare = octets.find(b"\n\n", start, end + 1 if end >= 0 else len(octets))
+    if bare >= 0:
+        return bare + 2
+    return end + 3 if end >= 0 else -1
