@@ -14,6 +14,8 @@ SYN, ACK, RST = 2, 16, 4
 _UNDECIDED = 255
 _PEEKED_PACKETS = 8
 """Packets with payload whose first octets are looked at when no handshake was captured: a kept-alive connection shows its next request soon."""
+_PEEKED_BYTES = 16
+"""Of each, and of what a direction says in all (the first message may come in tiny segments)."""
 _HTTP_REQUEST = re.compile(rb"(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH) [^ \r\n]|PRI \* HTTP/2")
 _HTTP_RESPONSE = re.compile(rb"HTTP/1\.[01] [1-5]")
 _TLS_HELLO = re.compile(rb"\x16\x03[\x00-\x04]..([\x01\x02])", re.DOTALL)
@@ -72,12 +74,14 @@ def speaker(prefix: bytes) -> tuple[KnownBy, int] | None:
 def _by_content(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[int, KnownBy] | None:
     near = rows[:4096]
     loaded = near[packets.captured_payload_bytes[near] > 0][:_PEEKED_PACKETS]
+    said = [b"", b""]
     for row in loaded.tolist():
-        start = int(packets.payload_offset[row])
-        prefix = bytes(buffer[start : start + min(16, int(packets.captured_payload_bytes[row]))])
-        if found := speaker(prefix):
+        start, sender = int(packets.payload_offset[row]), int(packets.direction[row])
+        prefix = bytes(buffer[start : start + min(_PEEKED_BYTES, int(packets.captured_payload_bytes[row]))])
+        said[sender] += prefix if len(said[sender]) < _PEEKED_BYTES else b""
+        if found := speaker(prefix) or speaker(said[sender]):
             known, server = found
-            return int(packets.direction[row]) ^ server, known
+            return sender ^ server, known
     return None
 
 
