@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from netdiag.analysis.behind import behind
 from netdiag.analysis.gather import gather
 from netdiag.analysis.join import join, without_packets
+from netdiag.analysis.matching import ours
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.analysis.selection import Filter, select
 from netdiag.capture.source import CaptureFile, open_capture
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from netdiag.probe.command import CommandConfig, Observation
     from netdiag.probe.measure import Measurement
     from netdiag.probe.plan import ProbeConfig
+    from netdiag.records.verification import Verification
 
 __all__ = ["analyze", "aprobe", "lanes", "open_capture", "probe", "run_command"]
 
@@ -128,6 +130,18 @@ def lanes(
         return behind(gather(capture.windows()), whole, exchange)
 
 
+def verify(path: str | os.PathLike[str], *, keylog: str | os.PathLike[str] | None = None) -> Verification:
+    """What tshark says of a capture file beside what netdiag says, field by field.
+
+    Raises what ``analyze`` raises, and ``ToolMissing`` without tshark.
+    """
+    from netdiag.verify import compare, facts, tshark
+
+    ours = facts.facts_of(analyze(path, keylog=keylog))
+    theirs = tshark.witness(os.fspath(path), keylog=None if keylog is None else os.fspath(keylog))
+    return compare.verify(ours, theirs, witness=f"tshark {tshark.version()}")
+
+
 def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) -> ProbeConfig:
     from netdiag.probe.plan import ProbeConfig
 
@@ -154,7 +168,7 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
             verification=recording.verification,
             unsupported=recording.unsupported,
         )
-        joined = join(dataclasses.replace(analysis, source=source), recording)
+        joined = join(ours(dataclasses.replace(analysis, source=source), recording), recording)
     rows = statistics(joined.exchanges)
     return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows))
 
@@ -163,14 +177,14 @@ def _analysed_command(observation: Observation) -> Analysis:
     captured = observation.captured
     analysis = _analyze(captured.path, observation.keylog, None)
     randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
-    ours = tuple(
+    own = tuple(
         c.id
         for c in analysis.connections
         if (c.client, c.server) in observation.connections
         or (c.tls is not None and c.tls.client_random is not None and c.tls.client_random in randoms)
     )
     known = bool(observation.connections or randoms)
-    chosen = select(analysis, Filter(connections=ours or (-1,))) if known else analysis
+    chosen = select(analysis, Filter(connections=own or (-1,))) if known else analysis
     notes = (
         *captured.notes,
         *(() if known or not analysis.connections else ("the program's own connections could not be told apart",)),

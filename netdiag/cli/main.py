@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyze": ("netdiag.cli.analyze:analyze", "Split every request of capture files into its phases."),
     "connections": ("netdiag.cli.connections:connections", "List the connections of a capture file."),
     "packets": ("netdiag.cli.packets:packets", "Show the frames behind one request, and a Wireshark filter for them."),
+    "lab": ("netdiag.cli.lab:lab", "Faults with known truth: a server to probe, scenarios to learn from."),
+    "verify": ("netdiag.cli.verify:verify", "Compare netdiag with tshark on a capture file, field by field."),
     "schema": ("netdiag.cli.schema:schema", "Print the JSON Schema of what --json prints."),
     "doctor": ("netdiag.cli.doctor:doctor", "Say what is installed, and whether packets may be captured here."),
     "completion": ("netdiag.cli.completion:completion", "Print the completion script for a shell."),

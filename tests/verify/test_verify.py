@@ -1,0 +1,97 @@
+"""The second witness: agreement on a good capture, honest differences on a changed one, clear words without tshark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from netdiag import api
+from netdiag.errors import CaptureFileError, ToolMissing
+from netdiag.verify.compare import verify
+from netdiag.verify.facts import CaptureFacts, ConnectionFacts, facts_of
+from netdiag.verify.tshark import witness
+
+CAPTURES = Path(__file__).resolve().parents[2] / "captures"
+
+PAIR = ("192.0.2.1:443", "192.0.2.2:40000")
+
+
+def capture(**changed: object) -> CaptureFacts:
+    values: dict[str, object] = {
+        "syn_packet": 1,
+        "syn_ack_packet": 2,
+        "ack_packet": 3,
+        "client_hello_packet": 4,
+        "sni": "a.test",
+    }
+    connection = ConnectionFacts(pair=PAIR, **(values | {"requests": Counter({("GET", "/"): 1})} | changed))
+    return CaptureFacts(packets=20, connections=[connection], names=Counter({("a.test", 7): 1}))
+
+
+def test_equal_witnesses_agree_on_everything():
+    result = verify(capture(), capture(), witness="w")
+    assert not result.differences
+    assert result.rates()["sni"] == (1, 1)
+
+
+def test_a_different_name_is_a_difference_without_excuse():
+    result = verify(capture(), capture(sni="b.test"), witness="w")
+    (difference,) = result.unexplained
+    assert (difference.field, difference.netdiag, difference.witness) == ("sni", "a.test", "b.test")
+
+
+def test_a_request_that_the_witness_lists_twice_is_of_a_known_kind():
+    result = verify(capture(), capture(requests=Counter({("GET", "/"): 2})), witness="w")
+    assert not result.unexplained
+    assert "again" in (result.differences[0].reason or "")
+
+
+def test_a_connection_more_is_reported():
+    more = capture()
+    more.connections.append(ConnectionFacts(pair=PAIR))
+    fields = {d.field for d in verify(capture(), more, witness="w").unexplained}
+    assert fields == {"connections", "incarnations"}
+
+
+@pytest.mark.parametrize("name", [p.name for p in sorted(CAPTURES.glob("*.pcapng"))])
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_agrees_on_our_own_captures(name):
+    """Every difference on the repository's captures is of a known kind."""
+    path = str(CAPTURES / name)
+    result = verify(facts_of(api.analyze(path)), witness(path), witness="tshark")
+    assert not result.unexplained
+
+
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_what_tshark_cannot_read_is_said(tmp_path):
+    junk = tmp_path / "junk.pcap"
+    junk.write_bytes(b"this is no capture at all, whatever its name says")
+    with pytest.raises(CaptureFileError):
+        witness(str(junk))
+
+
+def test_without_tshark_the_way_out_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="install"):
+        witness("x.pcap")
+
+
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_the_command_prints_rates_and_json():
+    from click.testing import CliRunner
+
+    from netdiag.cli.verify import verify as command
+
+    file = str(next(iter(sorted(CAPTURES.glob("*.pcapng")))))
+    text = CliRunner().invoke(command, [file])
+    assert text.exit_code == 0
+    assert "0 differences without a known reason" in text.output
+    document = json.loads(CliRunner().invoke(command, [file, "--json"]).output)
+    assert document["fields"]["packets"] == {"agree": 1, "compared": 1}
