@@ -46,7 +46,7 @@ def summary(page: Page, analysis: Analysis) -> None:
     """The table of arms, then what it cannot say."""
     # Trials come in random order; the table does not.
     arms = sorted((s for s in analysis.statistics if s.n), key=lambda s: s.arm)
-    if not arms:
+    if not arms or (len(arms) == 1 and arms[0].n == 1):  # one request is no distribution
         return
     phases = _phases(arms)
     digits = _digits(arms)

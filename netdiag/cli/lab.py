@@ -1,0 +1,206 @@
+"""``netdiag lab``: faults with known truth. Thin: the lab builds and serves, the analysis judges, one table puts both side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from netdiag.cli.console import common_options
+
+if TYPE_CHECKING:
+    from netdiag.lab.config import LabConfig
+    from netdiag.lab.server import LabServer
+
+
+@click.group()
+def lab() -> None:
+    """Faults with known truth: a server to probe, and scenarios to learn from.
+
+    \b
+    netdiag lab serve --set wait_ms=200
+    netdiag lab list
+    netdiag lab run loss-fast
+    """
+
+
+@lab.command()
+@click.option("--host", default="localhost", show_default=True, help="Loopback name or address.")
+@click.option("--port", default=0, help="Any free one otherwise.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KNOB=VALUE",
+    help="wait_ms=200, gap_ms=30, tls_maximum=1.2 …; repeatable.",
+)
+@click.option("--clear-text", is_flag=True, help="No TLS: HTTP/1.1, and HTTP/2 by prior knowledge.")
+@click.option(
+    "--keylog", type=click.Path(dir_okay=False), help="Write the session keys of all connections here (0600)."
+)
+@click.option("--log", type=click.File("w"), help="Write what the server really did, as JSON lines.")
+@common_options
+def serve(host: str, port: int, settings: tuple[str, ...], clear_text: bool, keylog: str | None, log: Any) -> int:
+    """Serve an LLM-like API over HTTP/1.1 and HTTP/2 until interrupted.
+
+    Any knob may also come with a request: /v1/chat/completions?wait_ms=200&stream=true.
+
+    \b
+    netdiag lab serve --port 8443 --set wait_ms=200
+    netdiag lab serve --set first_event_ms=300 --set gap_ms=40 --log truth.jsonl
+    """
+    from netdiag.lab.foreground import serve as serve_until_ended
+
+    config = server_config(host=host, port=port, settings=settings, clear_text=clear_text, keylog=keylog)
+    return serve_until_ended(config, announce=_announce, log_stream=log)
+
+
+def server_config(
+    *, host: str, port: int, settings: tuple[str, ...], clear_text: bool = False, keylog: str | None = None
+) -> LabConfig:
+    """The server's configuration; a knob is one of the server's or one of the answer's. Raises ``UsageError``."""
+    from netdiag.lab.behaviour import Behaviour, from_text, is_knob
+    from netdiag.lab.config import LabConfig
+
+    answer = Behaviour()
+    changes: dict[str, Any] = {"host": host, "port": port, "tls": not clear_text, "keylog": keylog}
+    for setting in settings:
+        if is_knob(setting.partition("=")[0]):
+            answer = from_text(answer, setting, where="--set")
+        else:
+            changes |= _server_knob(setting)
+    return dataclasses.replace(LabConfig(), behaviour=answer, **changes)
+
+
+def _server_knob(setting: str) -> dict[str, Any]:
+    from netdiag.errors import UsageError
+    from netdiag.lab.config import LabConfig
+
+    name, equals, value = setting.partition("=")
+    known = {f.name: f.type for f in dataclasses.fields(LabConfig) if f.name not in ("behaviour", "protocols", "names")}
+    if not equals or name not in known:
+        raise UsageError(f"--set {setting}: there is no such knob", advice="The knobs: netdiag lab knobs")
+    return {name: _converted(name, value, str(known[name]))}
+
+
+def _converted(name: str, value: str, kind: str) -> Any:
+    from netdiag.errors import UsageError
+
+    try:
+        if "bool" in kind:
+            return {"true": True, "false": False, "1": True, "0": False}[value.lower()]
+        return int(value) if "int" in kind else float(value) if "float" in kind else value
+    except (ValueError, KeyError):
+        raise UsageError(f"--set {name}={value}: that is no {kind.removesuffix(' | None')}") from None
+
+
+def _announce(server: LabServer) -> None:
+    from netdiag.cli.console import note
+
+    path = "/v1/chat/completions"
+    trust = f" --cacert {server.ca_file}" if server.config.tls else ""
+    click.echo(server.url)
+    sys.stdout.flush()
+    note(f"serving; try: netdiag probe {server.url}{path}{trust}")
+
+
+@lab.command()
+@common_options
+def knobs() -> None:
+    """List what --set, a query or a header can change."""
+    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.export.terminal.page import STRONG, Page
+    from netdiag.export.terminal.tables import Column, Row, table
+    from netdiag.lab.behaviour import Behaviour
+    from netdiag.lab.config import LabConfig
+
+    page = Page(console().width, ascii_only=ascii_only())
+    for title, settings in (("of each answer", Behaviour()), ("of the server", LabConfig())):
+        page.line((title, STRONG))
+        rows = [
+            Row((f.name, str(getattr(settings, f.name)), str(f.type).replace(" | None", "")))
+            for f in dataclasses.fields(settings)
+            if f.name != "behaviour"
+        ]
+        table(page, (Column("knob"), Column("default", flexible=True), Column("kind")), rows)
+        page.blank()
+    show(page.lines)
+
+
+@lab.command("list")
+@common_options
+def list_() -> None:
+    """List the scenarios that come with netdiag."""
+    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.export.terminal.page import Page
+    from netdiag.export.terminal.tables import Column, Row, table
+    from netdiag.lab.scenario import bundled, bundled_names
+
+    page = Page(console().width, ascii_only=ascii_only())
+    rows = [Row((name, bundled(name).title)) for name in bundled_names()]
+    table(page, (Column("scenario"), Column("what happens", flexible=True)), rows)
+    show(page.lines)
+
+
+@lab.command()
+@click.argument("scenario")
+@common_options
+def show(scenario: str) -> None:
+    """Print a scenario as it is written (TOML): a beginning for one of your own."""
+    from netdiag.lab.scenario import bundled_text
+
+    click.echo(bundled_text(scenario), nl=False)
+
+
+@lab.command()
+@click.argument("scenario")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Keep NAME.pcapng and NAME.truth.json here.",
+)
+@click.option("--without-keys", is_flag=True, help="Analyse as if the keys were not there.")
+@common_options
+def run(scenario: str, output: Path | None, without_keys: bool) -> None:
+    """Build a scenario's packets, analyse them, and print truth beside what netdiag says.
+
+    SCENARIO is a name from the list, or a TOML file.
+
+    \b
+    netdiag lab run loss-fast
+    netdiag lab run my-fault.toml -o captures/
+    """
+    from netdiag import api
+    from netdiag.cli.console import ascii_only, console
+    from netdiag.cli.console import show as show_lines
+    from netdiag.export.terminal.truth import truth_table
+    from netdiag.export.text import report
+    from netdiag.lab.builder.output import record, write
+    from netdiag.lab.scenario import load
+
+    plan = load(scenario)
+    if without_keys:
+        plan = dataclasses.replace(plan, capture=dataclasses.replace(plan.capture, secrets="none"))
+    recorded = record(plan)
+    analysis = api.analyze(io.BytesIO(recorded.capture))
+    width = console().width
+    show_lines(report(analysis, width=width, ascii_only=ascii_only()))
+    click.echo()
+    truths = [(e.request_packet, f"{e.method} {e.path}", _durations(e)) for e in recorded.truth.exchanges]
+    show_lines(truth_table(plan.title, truths, analysis, width=width, ascii_only=ascii_only()))
+    if output is not None:
+        from netdiag.cli.console import note
+
+        note("written: " + ", ".join(str(path) for path in write(plan, output)))
+
+
+def _durations(exchange: Any) -> dict[str, int]:
+    names = dict.fromkeys(phase.name for phase in exchange.phases)
+    found = {name: exchange.phase_ns(name) for name in names}
+    return found if exchange.total_ns is None else {**found, "total": exchange.total_ns}

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from netdiag.cli.lab import server_config
+from netdiag.errors import UsageError
+
+Run = Callable[..., Result]
+
+
+def test_scenarios_are_listed_and_shown(run: Run) -> None:
+    assert "clean-h1" in run("lab", "list").stdout
+    assert "[[connection]]" in run("lab", "show", "clean-h1").stdout
+    assert run("lab", "show", "no-such").exit_code == 64
+
+
+def test_a_scenario_is_analysed_beside_its_truth(run: Run) -> None:
+    result = run("lab", "run", "clean-h1")
+    assert result.exit_code == 0, result.output
+    assert "/v1/chat/completions" in result.stdout
+    lines = [line for line in result.stdout.splitlines() if "exact" in line and "+0.000" in line]
+    assert len(lines) >= 5
+    assert "7 of 7 within 0.1 ms" in result.stdout
+
+
+def test_without_keys_the_grammar_does_it(run: Run) -> None:
+    shown = run("lab", "run", "clean-h1", "--without-keys").stdout
+    assert "evidence L2" in shown
+    assert "grammar" in shown
+
+
+def test_a_scenario_of_one_s_own_is_kept(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text(run("lab", "show", "clean-h1").stdout)
+    result = run("lab", "run", own, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "mine.pcapng").stat().st_size > 1000
+    truth = json.loads((tmp_path / "out" / "mine.truth.json").read_text())
+    assert truth["exchanges"][0]["total_ns"] > 0
+
+
+def test_a_key_that_is_none_is_64(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text("titel = 'x'\n")
+    result = run("lab", "run", own)
+    assert result.exit_code == 64
+    assert "titel" in result.stderr
+
+
+def test_knobs_of_server_and_answer() -> None:
+    config = server_config(
+        host="localhost", port=0, settings=("wait_ms=200", "tls_maximum=1.2", "nodelay=false", "tickets=0")
+    )
+    assert (config.behaviour.wait_ms, config.tls_maximum, config.nodelay, config.tickets) == (200, "1.2", False, 0)
+
+
+@pytest.mark.parametrize("setting", ["frobnicate=1", "wait_ms=soon", "tickets=many", "nodelay=perhaps", "wait_ms"])
+def test_a_knob_that_cannot_be_is_a_usage_error(setting: str) -> None:
+    with pytest.raises(UsageError):
+        server_config(host="localhost", port=0, settings=(setting,))
+
+
+def test_knobs_are_listed(run: Run) -> None:
+    shown = run("lab", "knobs").stdout
+    assert "wait_ms" in shown
+    assert "settings_ms" in shown
+
+
+def test_serve_answers_until_it_is_interrupted(tmp_path: Path) -> None:
+    log = tmp_path / "truth.jsonl"
+    command = [
+        sys.executable,
+        "-m",
+        "netdiag",
+        "lab",
+        "serve",
+        "--set",
+        "wait_ms=30",
+        "--clear-text",
+        "--log",
+        str(log),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        with urllib.request.urlopen(f"{url}/v1/models", timeout=20) as answer:
+            assert answer.status == 200
+            assert b"data" in answer.read()
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "netdiag probe" in errors
+    assert any(json.loads(line) for line in log.read_text().splitlines())
+
+
+def test_serve_says_how_to_trust_it() -> None:
+    command = [sys.executable, "-m", "netdiag", "lab", "serve"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        url = process.stdout.readline().strip()
+        trust = process.stderr.readline().rpartition("--cacert ")[2].strip()
+        context = ssl.create_default_context(cafile=trust)
+        with urllib.request.urlopen(f"{url}/v1/models", timeout=20, context=context) as answer:
+            assert answer.status == 200
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert process.returncode == 143
