@@ -11,15 +11,34 @@ if TYPE_CHECKING:
     from netdiag.lab.behaviour import Behaviour
     from netdiag.lab.config import LabConfig
     from netdiag.lab.foreground import serve
-    from netdiag.lab.server import AddressInUse, LabServer
+    from netdiag.lab.listening import AddressInUse
+    from netdiag.lab.proxy import LabProxy, ProxyConfig
+    from netdiag.lab.relay import Flow, LabRelay, RelayConfig
+    from netdiag.lab.server import LabServer
 
-__all__ = ["AddressInUse", "Behaviour", "LabConfig", "LabServer", "serve"]
+__all__ = [
+    "AddressInUse",
+    "Behaviour",
+    "Flow",
+    "LabConfig",
+    "LabProxy",
+    "LabRelay",
+    "LabServer",
+    "ProxyConfig",
+    "RelayConfig",
+    "serve",
+]
 
 _HOMES = {
-    "AddressInUse": "netdiag.lab.server",
+    "AddressInUse": "netdiag.lab.listening",
     "Behaviour": "netdiag.lab.behaviour",
     "LabConfig": "netdiag.lab.config",
+    "Flow": "netdiag.lab.relay",
+    "LabProxy": "netdiag.lab.proxy",
+    "LabRelay": "netdiag.lab.relay",
     "LabServer": "netdiag.lab.server",
+    "ProxyConfig": "netdiag.lab.proxy",
+    "RelayConfig": "netdiag.lab.relay",
     "serve": "netdiag.lab.foreground",
 }
 

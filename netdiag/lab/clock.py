@@ -35,9 +35,9 @@ class Stamp:
 
     @staticmethod
     def at_wall(wall_ns: int) -> Stamp:
-        """A past instant known by the wall clock only (a kernel stamp)."""
+        """A past instant known by the wall clock only (a kernel stamp). One that lies in the future (the clock was set back) counts as now."""
         now = Stamp.now()
-        return Stamp(wall_ns, now.monotonic_ns - (now.wall_ns - wall_ns))
+        return Stamp(wall_ns, now.monotonic_ns - max(0, now.wall_ns - wall_ns))
 
     def after(self, delay_ns: int) -> Stamp:
         """This instant and ``delay_ns``."""

@@ -11,7 +11,7 @@ from netdiag.lab.answers import Answer, Application, LabRequest
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
-from netdiag.lab.link import Connection, Received, Sent, joined
+from netdiag.lab.link import Connection, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 
@@ -84,7 +84,7 @@ class Http1Conversation:
             return
         await until(Stamp.now().after(ns(behaviour.continue_ms)))
         sent = await self._link.send(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-        self._row("interim", sent.at, status=100)
+        self._row("interim", sent.at, status=100, **place(sent))
 
     async def _read_slowly(self, size: int) -> None:
         if self._config.read_ms_per_mib:
@@ -192,12 +192,13 @@ class _Http1Sink:
         octets = self._h11.send(h11.EndOfMessage()) or b""
         return await self._link.send(octets) if octets else None
 
-    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> int:
+    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> Sent:
         if inside_record and rest:
             framed = rest if self.until_close else self._h11.send(h11.Data(data=rest)) or b""
             sealed = self._link.sealed(framed)
             await self._link.send_raw(sealed[: max(1, len(sealed) // 2)])
-        return self._link.reset() if reset else self._link.end(notify=False)
+        at = self._link.reset() if reset else self._link.end(notify=False)
+        return Sent(at, at, 0)
 
     async def _send(self, event: h11.Event) -> Sent:
         return await self._link.send(self._h11.send(event) or b"")

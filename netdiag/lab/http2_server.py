@@ -17,7 +17,7 @@ from hyperframe.frame import GoAwayFrame
 from netdiag.lab.answers import Answer, Application, LabRequest
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
-from netdiag.lab.link import Connection, PeerGone, Received, Sent, joined
+from netdiag.lab.link import Connection, PeerGone, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 
@@ -49,6 +49,8 @@ class Http2Conversation:
         self._tasks: set[asyncio.Task[None]] = set()
         self._count = 0
         self._settings_sent = asyncio.Event()
+        self._settings_acknowledged = asyncio.Event()
+        self._highest_stream = 0
         self._last_stream: int | None = None
         """Set by GOAWAY: streams above it are ignored (RFC 9113 section 6.8)."""
         self._reading: asyncio.Task[str] | None = None
@@ -110,7 +112,15 @@ class Http2Conversation:
             self._idle_timer.cancel()
         if self._config.idle_ms is not None and not self._streams:
             loop = asyncio.get_running_loop()
-            self._idle_timer = loop.call_later(self._config.idle_ms / 1e3, self._end, "idle")
+            self._idle_timer = loop.call_later(self._config.idle_ms / 1e3, self._spawn_goodbye)
+
+    def _spawn_goodbye(self) -> None:
+        self._spawn(self._say_goodbye())
+
+    async def _say_goodbye(self) -> None:
+        """GOAWAY before an idle connection is closed (RFC 9113 section 6.8)."""
+        await self.go_away(self._highest_stream)
+        self._end("idle")
 
     def _handle(self, event: h2.events.Event, received: Received) -> None:
         match event:
@@ -123,12 +133,15 @@ class Http2Conversation:
                 stream.task = self._spawn(self._exchange(stream_id, stream, received))
             case h2.events.StreamReset(stream_id=int(stream_id)):
                 self._forget(stream_id, received)
+            case h2.events.SettingsAcknowledged():
+                self._settings_acknowledged.set()
             case h2.events.WindowUpdated() | h2.events.RemoteSettingsChanged():
                 self.window_changed.set()
 
     def _request_begins(self, stream_id: int, event: h2.events.RequestReceived, received: Received) -> None:
         if self._last_stream is not None and stream_id > self._last_stream:
             return
+        self._highest_stream = stream_id
         headers = [(str(n), str(v)) for n, v in event.headers or ()]
         self._streams[stream_id] = _Stream(self._count, headers)
         self._row(self._count, "request-first", received.at, stream_id=stream_id)
@@ -142,7 +155,7 @@ class Http2Conversation:
             return
         await until(Stamp.now().after(ns(behaviour.continue_ms)))
         sent = await Http2Sink(self, stream_id).interim(100)
-        self._row(stream.request, "interim", sent.at, status=100)
+        self._row(stream.request, "interim", sent.at, status=100, **place(sent))
 
     def _body_arrives(self, stream_id: int, event: h2.events.DataReceived) -> None:
         if stream_id in self._streams:
@@ -204,6 +217,8 @@ class Http2Conversation:
 
     async def _shrink_window(self, stream: _Stream) -> None:
         if self._config.shrink_window_to is not None and stream.request == 0:
+            # h2 applies everything announced at the next acknowledgement, so only one announcement may be under way.
+            await self._settings_acknowledged.wait()
             self.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: self._config.shrink_window_to})
             await self.flush()
 
@@ -309,18 +324,19 @@ class Http2Sink:
         self._h2.end_stream(self._stream_id)
         return await self._sent()
 
-    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> int:
+    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> Sent:
         """RST_STREAM, or the end of the connection (inside a record when asked)."""
         link = self._conversation.link
         if reset and not inside_record:
             self._h2.reset_stream(self._stream_id, error_code=self._rst_code)
-            return (await self._sent()).at
+            return await self._sent()
         self.connection_broken = True
         if inside_record and rest:
             self._h2.send_data(self._stream_id, rest[: self._h2.max_outbound_frame_size])
             sealed = link.sealed(self._h2.data_to_send())
             await link.send_raw(sealed[: max(1, len(sealed) // 2)])
-        return link.reset() if reset else link.end(notify=False)
+        at = link.reset() if reset else link.end(notify=False)
+        return Sent(at, at, 0)
 
     async def _sent(self) -> Sent:
         sent = await self._conversation.flush()

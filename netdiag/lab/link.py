@@ -57,6 +57,11 @@ class Sent:
         return self.offset + self.wire_bytes
 
 
+def place(sent: Sent) -> dict[str, int]:
+    """For a truth row: when the kernel had the octets, and where they lie in this side's TCP stream."""
+    return {"sent_at": sent.done_at, "offset": sent.offset, "wire_bytes": sent.wire_bytes}
+
+
 def joined(sent: list[Sent]) -> Sent:
     """Several writes as one: from the first's beginning to the last's end (other streams' octets may lie between)."""
     first, last = sent[0], sent[-1]

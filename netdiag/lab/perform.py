@@ -8,7 +8,7 @@ from typing import Protocol
 from netdiag.lab.answers import Answer
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import Stamp, ns, until
-from netdiag.lab.link import Sent, joined
+from netdiag.lab.link import Sent, joined, place
 from netdiag.lab.schedule import Piece
 from netdiag.lab.truth import TruthLog
 
@@ -32,8 +32,8 @@ class Sink(Protocol):
     async def finish(self) -> Sent | None:
         """Write what ends the body; None when the body's own octets were its end."""
 
-    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> int:
-        """Reset or close before ``rest`` is out (a part of it when ``inside_record``); returns when."""
+    async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> Sent:
+        """Reset or close before ``rest`` is out (a part of it when ``inside_record``); what was written to say so, if anything."""
 
 
 @dataclass(slots=True)
@@ -83,14 +83,14 @@ class Performance:
         for interim in answer.interim:
             await until(anchor.after(interim.due_ns))
             sent = await self._sink.interim(interim.status)
-            self._row("interim", sent.at, status=interim.status, **_place(sent))
+            self._row("interim", sent.at, status=interim.status, **place(sent))
         due = anchor.after(answer.head_due_ns)
         await until(due)
         if answer.behaviour.reset_after_bytes == 0:
             await self._break_off(b"", reset=True)
         sent = await self._sink.head(answer, ends=not answer.pieces)
         self._row(
-            "headers", sent.at, status=answer.status, framing=answer.framing, scheduled_at=due.wall_ns, **_place(sent)
+            "headers", sent.at, status=answer.status, framing=answer.framing, scheduled_at=due.wall_ns, **place(sent)
         )
         await self._body(anchor, sent)
 
@@ -102,7 +102,7 @@ class Performance:
         await self._interrupt(b"")
         ended = await self._sink.finish() if self._answer.pieces else None
         last = ended or last
-        self._row("response-last", last.at, body_bytes=self._breaker.written_bytes, **_place(last))
+        self._row("response-last", last.at, body_bytes=self._breaker.written_bytes, **place(last))
 
     async def _piece(self, index: int, piece: Piece, due: Stamp) -> Sent:
         parts, rest = list[Sent](), piece.data
@@ -119,13 +119,12 @@ class Performance:
             parts.append(await self._sink.data(part, last=last))
             self._breaker.written_bytes += len(part)
             rest = rest[len(part) :]
-        sent = joined(parts)
-        self._event(index, piece, due, sent, len(piece.data))
-        return sent
+        self._event(index, piece, due, joined(parts), len(piece.data))
+        return parts[-1]
 
     def _event(self, index: int, piece: Piece, due: Stamp, sent: Sent, size: int) -> None:
         facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "size_bytes": size}
-        self._row("event", sent.at, index=index, **facts, **_place(sent))
+        self._row("event", sent.at, index=index, **facts, **place(sent))
 
     async def _interrupt(self, rest: bytes) -> None:
         breaker = self._breaker
@@ -141,14 +140,10 @@ class Performance:
 
     async def _break_off(self, rest: bytes, *, reset: bool) -> None:
         inside = self._answer.behaviour.cut_record
-        at = await self._sink.break_off(rest, reset=reset, inside_record=inside)
-        self._row("fault", at, fault="reset" if reset else "truncate", body_bytes=self._breaker.written_bytes)
+        sent = await self._sink.break_off(rest, reset=reset, inside_record=inside)
+        fault = "reset" if reset else "truncate"
+        self._row("fault", sent.at, fault=fault, body_bytes=self._breaker.written_bytes, **place(sent))
         raise BrokenOff
 
     def _row(self, kind: str, at: int, **facts: object) -> None:
         self._log.add(kind, self._ids["connection"], at=at, request=self._ids["request"], **facts)
-
-
-def _place(sent: Sent) -> dict[str, int]:
-    """When the kernel had the octets, and where they lie in the server's TCP stream."""
-    return {"sent_at": sent.done_at, "offset": sent.offset, "wire_bytes": sent.wire_bytes}

@@ -33,8 +33,9 @@ class TlsServer:
         self._shared = self._context()
 
     def context(self) -> ssl.SSLContext:
-        """The context of the next connection: always the same, or a new one with ticket keys of its own."""
-        return self._context() if self._config.refuse_tickets else self._shared
+        """The context of the next connection: always the same, or, so that nothing can be resumed, a new one with its own keys and cache."""
+        config = self._config
+        return self._context() if config.refuse_tickets or not config.tickets else self._shared
 
     def _context(self) -> ssl.SSLContext:
         config = self._config

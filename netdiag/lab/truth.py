@@ -6,9 +6,10 @@ Instants are wall-clock nanoseconds of the machine, the clock that stamps packet
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,11 @@ class ServedExchange:
     fault: str | None = None
 
     @property
+    def has_ended(self) -> bool:
+        """The last octet was written, or a fault ended it."""
+        return self.response_last_at is not None or self.fault not in (None, "stall")
+
+    @property
     def wait_ns(self) -> int | None:
         """Last request octet received to final head written: the server's own part of the client's wait."""
         if self.headers_at is None or self.request_last_at is None:
@@ -110,6 +116,13 @@ class TruthLog:
     def of(self, kind: str, *, connection: int | None = None) -> list[TruthRow]:
         """Rows of one kind, of one connection or of all."""
         return [r for r in self if r.kind == kind and connection in (None, r.connection)]
+
+    def settle(self, seconds: float = 1.0) -> Self:
+        """Wait until every request that has begun has ended (a client may know the end before its row is written), at most so long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not all(e.has_ended for e in self.exchanges()):
+            time.sleep(0.002)
+        return self
 
     def clear(self) -> None:
         """Forget everything so far (open connections keep their numbers)."""

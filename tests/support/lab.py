@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -20,6 +21,14 @@ def client_for(server: LabServer, protocol: str = "http/1.1", **options: Any) ->
     is_h2 = protocol == "h2"
     verify: Any = ssl.create_default_context(cafile=server.ca_file) if server.config.tls else True
     return httpx.Client(verify=verify, http1=not is_h2, http2=is_h2, base_url=server.url, trust_env=False, **options)
+
+
+def eventually(condition: Callable[[], object], seconds: float = 2.0) -> None:
+    """Wait for something that another thread is about to make true; fails when it does not."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -378,6 +378,19 @@ def _end(view: _View, served: ServedExchange, rows: list[TruthRow]) -> Sight | N
         whole = view.usable(served.response_end_offset - 1)
         if whole is not None:
             return whole
+    return _broken_off(view, served, rows)
+
+
+def _broken_off(view: _View, served: ServedExchange, rows: list[TruthRow]) -> Sight | None:
+    """The event that ended it: the record with RST_STREAM, or the FIN or RST of the server; else the last octet that came."""
+    fault = next(
+        (r.facts for r in rows if r.kind == "fault" and r.request == served.request and "offset" in r.facts), None
+    )
+    if fault is not None and fault["wire_bytes"]:
+        return view.usable(fault["offset"] + fault["wire_bytes"] - 1)
+    passage = view.observed.server
+    if fault is not None and (passage.reset or passage.fin):
+        return passage.reset or passage.fin
     ends = [view.usable(e.offset + e.wire_bytes - 1) for e in served.events]
     come = [sight for sight in ends if sight is not None]
     return come[-1] if come else view.usable(served.headers_offset)
