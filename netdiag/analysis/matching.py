@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 from netdiag.records.recording import ClientConnection, ClientRequest, Recording
@@ -76,6 +78,7 @@ def _is_attempt(connection: Connection, one: ClientConnection) -> bool:
     return any(
         connection.server.address == attempt.address
         and connection.server.port == attempt.port
+        and attempt.client_port in (None, connection.client.port)
         and attempt.started_at - SLACK_NS <= connection.first_at <= attempt.ended_at + SLACK_NS
         for attempt in one.attempts
     )
@@ -84,6 +87,48 @@ def _is_attempt(connection: Connection, one: ClientConnection) -> bool:
 def _tried(connections: Sequence[Connection], recording: Recording) -> set[int]:
     """Connections of the capture that are attempts of an address race; they are told in the calls."""
     return {c.id for c in connections if any(_is_attempt(c, one) for one in recording.connections)}
+
+
+def ours(analysis: Analysis, recording: Recording) -> Analysis:
+    """The capture without what other programs did meanwhile: our connections and address attempts, their exchanges, the names we asked for."""
+    ids = set(_connections(analysis.connections, recording).values()) | _tried(analysis.connections, recording)
+    places = {c.id: place for place, c in enumerate(c for c in analysis.connections if c.id in ids)}
+    exchanges = [e for e in analysis.exchanges if e.connection_id in places]
+    numbers = {e.id: number for number, e in enumerate(exchanges)}
+    names = _names(recording)
+    return dataclasses.replace(
+        analysis,
+        connections=[dataclasses.replace(c, id=places[c.id]) for c in analysis.connections if c.id in ids],
+        exchanges=[
+            dataclasses.replace(
+                e,
+                id=numbers[e.id],
+                connection_id=_moved(e.connection_id, places),
+                opener_id=_moved(e.opener_id, numbers),
+            )
+            for e in exchanges
+        ],
+        resolutions=[
+            dataclasses.replace(r, connection_id=_moved(r.connection_id, places))
+            for r in analysis.resolutions
+            if r.connection_id in places or r.name.lower() in names
+        ],
+        anomalies=[
+            dataclasses.replace(a, connection_id=_moved(a.connection_id, places))
+            for a in analysis.anomalies
+            if a.connection_id is None or a.connection_id in places
+        ],
+    )
+
+
+def _moved(number: int | None, places: Mapping[int, int]) -> int | None:
+    return None if number is None else places.get(number)
+
+
+def _names(recording: Recording) -> set[str]:
+    """Hosts that our requests name; a resolver's search list may append to them."""
+    hosts = {r.authority.rpartition("@")[2].lower() for r in recording.requests}
+    return hosts | {host.rpartition(":")[0] for host in hosts if host.rpartition(":")[2].isdigit()}
 
 
 def _requests(requests: Sequence[ClientRequest], exchanges: Sequence[Exchange]) -> dict[int, Exchange]:

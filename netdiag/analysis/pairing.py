@@ -2,7 +2,8 @@
 
 A lookup belongs to a connection when one of its answers has the connection's server address and came before the SYN, and the SYN is not
 much later (then the address came from a cache). All queries of one client for one name belong together:
-A, AAAA and HTTPS, the search list's names, retries.
+A, AAAA and HTTPS, the search list's names, retries. A client may ask over IPv4 and connect over IPv6, or ask a stub resolver on its own
+loopback address.
 """
 
 from __future__ import annotations
@@ -48,14 +49,13 @@ class Lookup:
 
 def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[int, Lookup]:
     """Connection id to the lookup it waited for; connections that used a cached or literal address are absent."""
-    by_client: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
-    lookups = _lookups(resolutions)
-    for lookup in lookups:
+    by_address: dict[str, list[_Answer]] = defaultdict(list)
+    for lookup in _lookups(resolutions):
         for address, answered_at in lookup.addresses.items():
-            by_client[lookup.client, address].append(_Answer(answered_at, lookup))
+            by_address[address].append(_Answer(answered_at, lookup))
     waited: dict[int, Lookup] = {}
     for dial in sorted(dials, key=lambda d: d.syn_at):
-        found = _waited_for(dial, by_client.get((dial.client, dial.server), []))
+        found = _waited_for(dial, by_address.get(dial.server, []))
         if found is None:
             continue
         found.dialled(dial)
@@ -108,11 +108,19 @@ class _Answer:
 
 
 def _waited_for(dial: Dial, answers: list[_Answer]) -> _Queries | None:
-    """The latest fresh answer before the SYN; by name where the connection says which."""
-    fresh = [a for a in answers if _fresh(a, dial.syn_at)]
+    """The latest fresh answer before the SYN; by name where the connection says which, and asked by the same client if it can be."""
+    fresh = [a for a in answers if _may_be_same_host(a.lookup, dial) and _fresh(a, dial.syn_at)]
     if dial.names:
         fresh = [a for a in fresh if _is_for(a.lookup.base, dial.names)]
-    return max(fresh, key=lambda a: a.answered_at).lookup if fresh else None
+    own = [a for a in fresh if a.lookup.client == dial.client]
+    return max(own or fresh, key=lambda a: a.answered_at).lookup if fresh else None
+
+
+def _may_be_same_host(lookup: _Queries, dial: Dial) -> bool:
+    """One address of a host is not known to be another's: a name must agree where the families differ; loopback is always this host."""
+    if lookup.client == dial.client or lookup.client.startswith("127.") or lookup.client == "::1":
+        return True
+    return bool(dial.names) and (":" in lookup.client) != (":" in dial.client)
 
 
 def _fresh(answer: _Answer, syn_at: int) -> bool:

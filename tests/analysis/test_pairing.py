@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from netdiag.analysis.pairing import Dial, Lookup, pair
 from netdiag.records.dns import NameResolution
 from netdiag.records.endpoint import Endpoint
@@ -121,9 +123,19 @@ def test_clients_are_kept_apart() -> None:
     assert pair(resolutions, [dial(0, "192.0.2.1", 11)]) == {}
 
 
+def test_asked_over_ipv4_and_connected_over_ipv6() -> None:
+    resolutions = [asked("a.example", 0, 10, "2001:db8::1", type="AAAA", client="10.0.0.1")]
+    own = "2001:db8::99"
+    assert sorted(pair(resolutions, [dial(0, "2001:db8::1", 11, "a.example", client=own)])) == [0]
+    assert pair(resolutions, [dial(0, "2001:db8::1", 11, client=own)]) == {}  # nothing says that it is the same host
+
+
+def test_a_stub_resolver_on_the_loopback_address() -> None:
+    resolutions = [asked("a.example", 0, 10, "192.0.2.1", client="127.0.0.1")]
+    assert sorted(pair(resolutions, [dial(0, "192.0.2.1", 11)])) == [0]
+
+
 def test_an_answer_without_its_query_leads_nowhere() -> None:
     lone = asked("a.example", 0, 10, "192.0.2.1")
-    import dataclasses
-
     lone = dataclasses.replace(lone, query_at=None, query_packet=None, duration_ns=None)
     assert pair([lone], [dial(0, "192.0.2.1", 11)]) == {}
