@@ -35,6 +35,7 @@ class _Pending:
     sock: socket.socket
     address: str
     started_at: int
+    client_port: int | None = None
 
 
 def interleave(addresses: Iterable[str]) -> list[str]:
@@ -103,6 +104,7 @@ class _Runner:
             sock.close()
             self._note(pending, attempt_outcome(number))
             return
+        pending.client_port = sock.getsockname()[1]
         self._pending[sock.fileno()] = pending
         self._poll.register(sock, select.POLLOUT)
 
@@ -130,6 +132,7 @@ class _Runner:
             started_at=pending.started_at,
             ended_at=self._clock.now() if ended_at is None else ended_at,
             outcome=outcome,
+            client_port=pending.client_port,
         )
         self.race.attempts.append(attempt)
         return attempt

@@ -25,6 +25,8 @@ class AddressAttempt:
     ended_at: int
     outcome: str
     """``connected``, ``refused``, ``unreachable``, ``timeout``, ``abandoned``."""
+    client_port: int | None = None
+    """Our side's port, which tells the attempt from other programs' connections; None when it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

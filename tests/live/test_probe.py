@@ -297,3 +297,19 @@ def test_a_blocked_client_is_the_clients_own_lag(
         assert abs(medians[1] - medians[0]) < 3 * NS_PER_MS, (name, medians)
     lag_ns = statistics.median(r["deliver"] for r in blocked) - statistics.median(r["deliver"] for r in quick)
     assert 78 * NS_PER_MS < lag_ns < 85 * NS_PER_MS
+
+
+_ONE_OF_MANY = """
+import json, sys, netdiag
+a = netdiag.probe(sys.argv[1], cacert=sys.argv[2], trials=2)
+print(json.dumps([len(a.connections), len(a.exchanges), sorted({str(e.arm) for e in a.exchanges})]))
+"""
+
+
+def test_probes_at_the_same_time_see_only_their_own(start_lab: StartLab, fast_backend: str) -> None:
+    server = start_lab(Behaviour(wait_ms=60))
+    command = [sys.executable, "-c", _ONE_OF_MANY, server.url + "/v1/models", server.ca_file]
+    several = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    for one in several:
+        said, _ = one.communicate(timeout=60)
+        assert json.loads(said) == [6, 6, ["h1", "h2"]]
