@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 LAB_PATH = "/v1/chat/completions"
 LAB_BODY = b'{"model": "lab", "stream": true, "messages": [{"role": "user", "content": "hello"}]}'
-CAPTURE_ENDING = ".pcapng"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,10 +161,10 @@ def probe(**options: object) -> int:
 
 def run(options: ProbeOptions) -> int:
     """Do what the options say; the exit code."""
-    from netdiag.cli import exit_codes, outputs
+    from netdiag.cli import exit_codes, outputs, results
     from netdiag.errors import UsageError
 
-    outputs.check(options.outputs, (".json", CAPTURE_ENDING, *outputs.PICTURES), force=options.force)
+    outputs.check(options.outputs, results.ENDINGS, force=options.force)
     if bool(options.urls) == options.lab:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
     with _target(options) as target:
@@ -194,9 +192,9 @@ def _target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
 
 def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
     """The plan of a probe. Raises ``UsageError`` for what cannot be."""
+    from netdiag.cli.results import capture_path
     from netdiag.probe.plan import ProbeConfig
 
-    captures = [path for path in options.outputs if path.lower().endswith(CAPTURE_ENDING)]
     body = _body(options)
     fields: dict[str, Any] = {
         "urls": options.urls,
@@ -213,7 +211,7 @@ def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
         "connect_timeout_s": options.connect_timeout,
         "capture": options.capture,
         "interface": options.capture_interface,
-        "save_capture": captures[0] if captures else None,
+        "save_capture": capture_path(options.outputs, force=options.force),
         "embed_keys": options.embed_keys,
         "keep_keys": options.keep_keys,
         "seed": options.seed,
@@ -279,9 +277,6 @@ def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
     from netdiag.cli.progress import progress
     from netdiag.errors import ProbeError
 
-    if config.save_capture is not None and options.force:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(config.save_capture)
     with progress("probing", unit="requests", quiet=options.json) as report:
         analysis = api.probe(config, progress=report)
     if not analysis.exchanges:
@@ -291,44 +286,14 @@ def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
 
 
 def _render(analysis: Analysis, options: ProbeOptions) -> None:
-    from netdiag.cli import outputs
+    from netdiag.cli import results
 
     if options.json:
         from netdiag.export import json
 
         json.write(analysis, sys.stdout)
     else:
-        _report(analysis, options)
-    for path in options.outputs:
-        if outputs.ending_of(path) != CAPTURE_ENDING:
-            wanted = outputs.Wanted(path=path, ending=outputs.ending_of(path), drawing=options.picture)
-            outputs.write(analysis, wanted)
+        results.print_report(analysis, top=options.top)
+    results.write_files(analysis, options.outputs, drawing=options.picture)
     if not options.json:
-        _files_written(analysis, options)
-
-
-def _report(analysis: Analysis, options: ProbeOptions) -> None:
-    from netdiag.cli.console import ascii_only, console, show
-    from netdiag.export.text import Selection, report
-
-    show(report(analysis, width=console().width, ascii_only=ascii_only(), selection=Selection(top=options.top)))
-
-
-def _files_written(analysis: Analysis, options: ProbeOptions) -> None:
-    """One line for the person: what was written, and which of it is secret."""
-    from netdiag.cli.console import note
-
-    parts = []
-    for path in options.outputs:
-        if not path.lower().endswith(CAPTURE_ENDING):
-            parts.append(f"{path} written")
-        elif not os.path.exists(path):
-            parts.append(f"{path} not written: no packets")
-        elif options.embed_keys:
-            parts.append(f"{path} written, KEYS INSIDE: as secret as the traffic")
-        else:
-            parts.append(f"{path} written (keys not embedded; --embed-keys to embed)")
-    if options.keep_keys:
-        parts.append(f"SESSION KEYS kept in {options.keep_keys}: they open the traffic")
-    if parts:
-        note(" · ".join(parts))
+        results.say_what_was_written(options.outputs, embed_keys=options.embed_keys, keep_keys=options.keep_keys)
