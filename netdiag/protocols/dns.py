@@ -6,6 +6,7 @@ what came before, as ``damaged``.
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 from collections.abc import Iterable, Iterator
@@ -16,17 +17,21 @@ from netdiag.records.endpoint import Endpoint
 from netdiag.wire.chunk import Chunk
 
 __all__ = [
+    "OVER_TLS_PORT",
     "PORT",
     "DnsMessage",
     "ResourceRecord",
     "TimedMessage",
     "decode_message",
+    "is_over_https",
     "pair",
     "tcp_messages",
     "type_name",
 ]
 
 PORT = 53
+OVER_TLS_PORT = 853
+"""RFC 7858: DNS over TLS is recognised by its port, or by ALPN ``dot``."""
 
 _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
@@ -267,6 +272,14 @@ def _extended_rcode(data: bytes, pos: int, count: int) -> int:
             return int(ttl >> 24) << 4
         pos += 10 + size
     return 0
+
+
+def is_over_https(request_headers: Iterable[tuple[str, str]], response_headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether an exchange is a DNS query over HTTPS (RFC 8484 section 6): its media type is in no other use."""
+    fields = itertools.chain(request_headers, response_headers)
+    return any(
+        name in ("accept", "content-type") and value.startswith("application/dns-message") for name, value in fields
+    )
 
 
 def tcp_messages(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 from netdiag.protocols.anomalies import AnomalyLog
+from netdiag.protocols.content_coding import ContentDecoder, decodable
 from netdiag.protocols.grpc import MessageSplitter, is_grpc, status_of
 from netdiag.protocols.headers import Field, find
 from netdiag.protocols.llm_events import EventClassifier
@@ -15,6 +17,11 @@ from netdiag.protocols.turn import Turn
 from netdiag.records.stream import EventKind, StreamEvent
 from netdiag.wire.chunk import Moment
 
+# Requests whose answer, when it is not streamed, ends with a usage report.
+_ANSWERS_WHOLE = re.compile(
+    r"/(?:chat/)?completions\b|/responses\b|/messages\b|/api/(?:chat|generate)\b|:generateContent\b|/generate\b"
+)
+_MAX_WHOLE_BYTES = 1 << 20
 _NDJSON_TYPES = frozenset(
     {
         "application/x-ndjson",
@@ -38,22 +45,76 @@ class EventBody(Protocol):
         """The body ended (or the capture did): put what was found into the turn."""
 
 
-def open_event_body(fields: Sequence[Field], status: int | None, log: AnomalyLog) -> EventBody | None:
-    """A reader for the answer with this head; None when its content is not a stream of events.
+def open_event_body(
+    fields: Sequence[Field], path: str | None, log: AnomalyLog, *, decode_content: bool = False
+) -> EventBody | None:
+    """A reader for the answer with this head to a request for ``path``; None when its content says nothing that netdiag asks for.
 
-    A content coding hides the events: bodies are not decoded.
+    A content coding hides the events unless ``decode_content`` allows to undo it.
     """
     content_type = find(fields, "content-type")
     if content_type is None:
         return None
-    media = content_type.partition(";")[0].strip().lower()
-    if is_grpc(media):
-        return _GrpcBody()
-    if media != "text/event-stream" and media not in _NDJSON_TYPES:
+    body = _body_for(content_type.partition(";")[0].strip().lower(), path)
+    coding = find(fields, "content-encoding")
+    if body is None or coding is None or isinstance(body, _GrpcBody):
+        return body
+    codings = decodable(coding)
+    if codings is None or (codings and not decode_content):
         return None
-    if (find(fields, "content-encoding") or "identity").lower() != "identity":
-        return None
-    return _SseBody() if media == "text/event-stream" else _NdjsonBody()
+    return _DecodedBody(body, ContentDecoder(codings), log) if codings else body
+
+
+def _body_for(media: str, path: str | None) -> EventBody | None:
+    if media == "text/event-stream":
+        return _SseBody()
+    if media == "application/json":
+        return _WholeBody() if path is not None and _ANSWERS_WHOLE.search(path) else None
+    if media in _NDJSON_TYPES:
+        return _NdjsonBody()
+    return _GrpcBody() if is_grpc(media) else None
+
+
+class _DecodedBody:
+    """Another body behind a content coding."""
+
+    def __init__(self, body: EventBody, decoder: ContentDecoder, log: AnomalyLog) -> None:
+        self._body = body
+        self._decoder = decoder
+        self._log = log
+
+    def feed(self, octets: bytes, moment: Moment) -> None:
+        if self._decoder.failed is not None:
+            return
+        content = self._decoder.feed(octets)
+        if content:
+            self._body.feed(content, moment)
+        if self._decoder.failed is not None:
+            self._log.add(self._decoder.failed, packet=moment.packet)
+
+    def finish(self, turn: Turn) -> None:
+        self._body.finish(turn)
+
+
+class _WholeBody:
+    """An answer of a model's API in one piece: how many tokens and which times it reports. Held until its end, up to a limit."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+
+    def feed(self, octets: bytes, moment: Moment) -> None:
+        self._bytes += len(octets)
+        if self._bytes <= _MAX_WHOLE_BYTES:
+            self._pieces.append(octets)
+        else:
+            self._pieces.clear()
+
+    def finish(self, turn: Turn) -> None:
+        classifier = EventClassifier()
+        classifier.read_whole(b"".join(self._pieces))
+        turn.tokens = classifier.tokens
+        turn.reported_times = tuple(classifier.times)
 
 
 class _Timeline:
@@ -92,6 +153,7 @@ class _SseBody:
         turn.events = self._timeline.rows
         turn.stream_api = self._classifier.api or "sse"
         turn.tokens = self._classifier.tokens
+        turn.reported_times = tuple(self._classifier.times)
 
 
 class _NdjsonBody:
@@ -109,6 +171,7 @@ class _NdjsonBody:
         turn.events = self._timeline.rows
         turn.stream_api = self._classifier.api or "ndjson"
         turn.tokens = self._classifier.tokens
+        turn.reported_times = tuple(self._classifier.times)
 
 
 class _GrpcBody:

@@ -39,7 +39,10 @@ class Stream:
 class Streams:
     """All streams, their turns in the order in which they were first seen."""
 
-    def __init__(self, log: AnomalyLog, facts: Http2Facts, ledger: WindowLedger) -> None:
+    def __init__(
+        self, log: AnomalyLog, facts: Http2Facts, ledger: WindowLedger, *, decode_content: bool = False
+    ) -> None:
+        self._decode_content = decode_content
         self.turns: list[Turn] = []
         self._log = log
         self._facts = facts
@@ -144,7 +147,7 @@ class Streams:
         turn.response_headers = section.fields
         self._begun(SERVER, stream.server_ended)
         if not ended:
-            stream.sink = open_event_body(section.fields, section.status, self._log)
+            stream.sink = open_event_body(section.fields, turn.path, self._log, decode_content=self._decode_content)
 
     def data_begin(self, side: int, stream_id: int, length: int, first: Moment) -> Stream | None:
         """A DATA frame header; the frame's own octets are counted here."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from netdiag.protocols.server_reports import ServerTime, read_body_times
 from netdiag.records.stream import EventKind
 
 Json = dict[str, Any]
@@ -69,12 +70,14 @@ _CHAT_CHANNELS: tuple[tuple[str, EventKind], ...] = (
 class EventClassifier:
     """One stream. ``api`` becomes known with the first event that only one API sends."""
 
-    __slots__ = ("api", "tokens")
+    __slots__ = ("api", "times", "tokens")
 
     def __init__(self) -> None:
         self.api: str | None = None
         self.tokens: int | None = None
         """Output tokens by the latest usage report; None while there was none."""
+        self.times: tuple[ServerTime, ...] = ()
+        """Durations of the latest usage report that has any."""
 
     def classify(self, type_: str, data: bytes | None) -> EventKind:
         """The kind of one event of the ``event`` type ``type_`` ("" for none)."""
@@ -91,6 +94,18 @@ class EventClassifier:
         if not isinstance(value, dict):
             return _KINDS_BY_NAME.get(type_, EventKind.OTHER)
         return self._classify_json(type_, value)
+
+    def read_whole(self, data: bytes) -> None:
+        """An answer that was not streamed: only its usage and its times are looked at."""
+        try:
+            value = json.loads(data) if data else None
+        except (ValueError, RecursionError):
+            return
+        if isinstance(value, dict):
+            self._usage_only(value)
+            self._count(value, "eval_count")
+            self._count(_object(value, "usageMetadata"), "candidatesTokenCount")
+            self._time(value, "body")
 
     def _named_ping(self, data: bytes) -> EventKind:
         if self.api is None and b'"ping"' in data:
@@ -138,6 +153,11 @@ class EventClassifier:
 
     def _chat(self, value: Json) -> EventKind:
         self._count(_object(value, "usage"), "completion_tokens")
+        for usage, where in ((value, ""), (_object(value, "x_groq"), "x_groq.")):
+            if usage.get("usage"):
+                self._time(_object(usage, "usage"), f"{where}usage")
+        if "timings" in value:  # llama.cpp
+            self._time(_object(value, "timings"), "timings")
         if value.get("error") is not None:
             return EventKind.ERROR
         choices = value["choices"]
@@ -156,6 +176,8 @@ class EventClassifier:
 
     def _ollama(self, value: Json) -> EventKind:
         self._count(value, "eval_count")
+        if value.get("done") is True:
+            self._time(value, "body")
         message = _object(value, "message")
         if message.get("tool_calls"):
             return EventKind.TOOL
@@ -175,7 +197,11 @@ class EventClassifier:
             return None
         self._count(usage, "completion_tokens")
         self._count(usage, "output_tokens")
+        self._time(usage, "usage")
         return EventKind.USAGE
+
+    def _time(self, members: Json, where: str) -> None:
+        self.times = read_body_times(members, where) or self.times
 
     def _count(self, usage: Json, member: str) -> None:
         count = usage.get(member)

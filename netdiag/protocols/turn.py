@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from netdiag.protocols.server_reports import ServerTime
 from netdiag.records.stream import StreamEvent
 from netdiag.wire.chunk import Moment
 
@@ -87,6 +88,9 @@ class Turn:
     """Events of an SSE, NDJSON or gRPC answer."""
     stream_api: str | None = None
     tokens: int | None = None
+    """Output tokens by the server's own usage report; None without one."""
+    reported_times: tuple[ServerTime, ...] = ()
+    """Durations that the server claims inside the answer's content (those in its head: ``server_reports.read_headers``)."""
     end: TurnEnd = TurnEnd.INCOMPLETE
     expects_continue: bool = False
     pushed: bool = False
