@@ -104,10 +104,11 @@ def _stitch_around_false_heads(
         parts.append(offsets[bounds[lane] : bounds[lane + 1]])
         here = int(ends[lane])
         following = int(np.searchsorted(first, here))
-        if following < lanes and first[following] == here:
+        # A lane that could not take a single step ends where it began: it must not be taken for its own successor.
+        if lane < following < lanes and first[following] == here:
             lane = following
             continue
-        meets = set(first[following:].tolist())
+        meets = set(first[max(following, lane + 1) :].tolist())
         single = _walk_singly(octets, layout, here, limit, meets)
         parts.append(single.offsets)
         if single.stop is not Stop.LIMIT or single.end not in meets:

@@ -42,12 +42,8 @@ class Spooled:
     """Octets of the buffer that could be read when decompression failed or a cap was met."""
 
     def close(self) -> None:
-        """Unmap, unless arrays over the buffer are still alive: then the last of them does it."""
-        if isinstance(self.buffer, mmap.mmap):
-            try:
-                self.buffer.close()
-            except BufferError:
-                self.buffer = b""
+        """Let go of the octets. A map is undone when the last window and array over it are gone, never under their feet."""
+        self.buffer = b""
 
 
 def load(source: str | os.PathLike[str] | BinaryIO, max_bytes: int) -> Spooled:

@@ -133,8 +133,9 @@ class CaptureFile:
         return self._facts.packets
 
     def close(self) -> None:
-        """Let go of the file. Harmless to repeat."""
+        """Let go of the file; what was read from it stays valid. Harmless to repeat."""
         self._spooled.close()
+        self._octets = Octets(b"")
 
     def __enter__(self) -> CaptureFile:
         return self

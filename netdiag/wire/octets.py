@@ -20,14 +20,17 @@ class Octets:
     Reads beyond the end of the buffer yield zero octets, so a caller may gather first and compare with the packet's end afterwards.
     """
 
-    __slots__ = ("_tail", "_tail_start", "_views", "buffer", "size")
+    __slots__ = ("_octets", "_tail", "_tail_start", "_views", "buffer", "size")
 
     TAIL_BYTES = 512
     """The widest row."""
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
-        self.size = memoryview(buffer).nbytes
+        # Views must stand on an array that holds the buffer's export: ``np.ndarray`` over the buffer itself does not, and would
+        # point into nothing after somebody closes a map.
+        self._octets = np.frombuffer(buffer, np.uint8)
+        self.size = self._octets.size
         self._views: dict[Any, NDArray[Any]] = {}
         self._tail_start = max(0, self.size - self.TAIL_BYTES)
         self._tail: NDArray[np.uint8] | None = None
@@ -55,7 +58,7 @@ class Octets:
         view = self._views.get(kind)
         if view is None:
             count = max(0, self.size - kind.itemsize + 1)
-            view = np.ndarray((count,), kind, self.buffer, 0, (1,)) if count else np.empty(0, kind)
+            view = np.ndarray((count,), kind, self._octets, 0, (1,)) if count else np.empty(0, kind)
             self._views[kind] = view
         return view
 
