@@ -133,7 +133,8 @@ def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange]) -> None:
     left_out = len(analysis.exchanges) - len({*done, *(e.id for e in chosen)})
     if left_out > 0 and len(chosen) > 1:
         page.blank()
-        page.line((f"{left_out:,} more requests are in the summary; --top 0 shows all, --exchange N one", MUTED))
+        one = ", --exchange N one" if analysis.source.kind == "file" else ""
+        page.line((f"{left_out:,} more requests are in the summary; --top 0 shows all{one}", MUTED))
 
 
 def _slowest(page: Page, analysis: Analysis) -> None:
