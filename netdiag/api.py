@@ -230,6 +230,11 @@ def _analyze(path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progr
         return _conclude(capture, found, secrets[0] if secrets else KeyLog())
 
 
+def check_keylog(path: str | os.PathLike[str]) -> None:
+    """Raises ``KeyLogError`` when the key log cannot be opened, before any work is done."""
+    _read_keylog(path)
+
+
 def _read_keylog(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()

@@ -119,11 +119,29 @@ def run(options: AnalyzeOptions) -> int:
     if options.outputs and len(files) > 1:
         raise UsageError("-o writes the result of one file; give one")
     words = parse_filters(options.filters, options.connection)
+    options, unreadable = without_unreadable_keylog(options)
     results = _results(files, options, words)
     codes = [
         exit_codes.of_result(r.analysis, r.error, strict=options.strict) for r in _render(results, options, len(files))
     ]
-    return exit_codes.worst(codes)
+    return exit_codes.worst([*codes, unreadable])
+
+
+def without_unreadable_keylog(options: AnalyzeOptions) -> tuple[AnalyzeOptions, int]:
+    """Packets without their keys still tell most: say what is wrong with the key log, go on, and exit with its code."""
+    from dataclasses import replace
+
+    from netdiag import api
+    from netdiag.cli.console import note
+    from netdiag.errors import KeyLogError
+
+    try:
+        if options.keylog is not None:
+            api.check_keylog(options.keylog)
+    except KeyLogError as error:
+        note(f"netdiag: {error}; going on without keys")
+        return replace(options, keylog=None), KeyLogError.exit_code
+    return options, 0
 
 
 def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) -> Iterator[Result]:

@@ -74,7 +74,9 @@ def test_a_file_that_is_no_capture_is_65(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_key_log_that_cannot_be_read_is_65(run: Run, good: Path, tmp_path: Path) -> None:
-    assert run("analyze", good, "--keylog", tmp_path / "none.keys").exit_code == 65
+    without_keys = run("analyze", good, "--keylog", tmp_path / "none.keys", "--json")
+    assert without_keys.exit_code == 65
+    assert '"exchanges"' in without_keys.output  # the packets tell most without them
 
 
 def test_an_output_that_exists_or_cannot_be_is_73(run: Run, good: Path, tmp_path: Path) -> None:
