@@ -33,6 +33,7 @@ _INDENT = 2
 _NAME = 12
 _SMALLEST_BAR = 14
 _MOST_MEASURED = 500
+_SHORTEST_LABEL = 16
 _FAIR_OUTCOMES = frozenset({Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE, Outcome.HTTP_ERROR})
 _AFTER_SETUP = frozenset({PhaseName.SEND, PhaseName.WAIT, PhaseName.TRANSFER})
 _ENDED_IN = {
@@ -130,19 +131,26 @@ def _call_heading(page: Page, call: Call) -> None:
 
 
 def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool) -> None:
+    """Protocol, request, result, size and place on the left, the total on the right. The request gives way first, then the place."""
     connection = connection_of(analysis, exchange.connection_id)
-    label = request_label(exchange, host=host_of(exchange, connection) if with_host else None)
-    trial = f"trial {exchange.trial}  " if exchange.trial is not None else ""
-    left: list[Piece] = [
+    digits = digits_for(exchange.total_ns)
+    right: list[Piece] = ["total ", (f"{format_ms_readably(exchange.total_ns, digits=digits)} ms", STRONG)]
+    before: list[Piece] = [
         (f"#{exchange.id} ", MUTED),
         (f"{_way(exchange)}  ", STRONG),
-        f"{trial}{label}  ",
+        f"trial {exchange.trial}  " if exchange.trial is not None else "",
+    ]
+    after: list[Piece] = [
+        "  ",
         (result_label(exchange), BAD if exchange.failed else STRONG),
         f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
-        (_place(exchange), MUTED),
     ]
-    digits = digits_for(exchange.total_ns)
-    page.spread(left, [("total ", ""), (f"{format_ms_readably(exchange.total_ns, digits=digits)} ms", STRONG)])
+    taken = sum(page.text(pieces).cell_len for pieces in (before, after, right))
+    host = host_of(exchange, connection) if with_host else None
+    label = request_label(exchange, host=host, most=max(_SHORTEST_LABEL, page.width - taken - 2))
+    left: list[Piece] = [*before, label, *after]
+    room = page.width - page.text([*left, *right]).cell_len - 2
+    page.spread([*left, (_place(exchange) if room >= _SHORTEST_LABEL else "", MUTED)], right)
 
 
 def _way(exchange: Exchange) -> str:

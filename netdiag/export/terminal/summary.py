@@ -83,7 +83,7 @@ def _arm_lines(statistics: Statistics, phases: Sequence[str], digits: int) -> li
 def _digits(arms: Sequence[Statistics]) -> int:
     """One number of decimals for the whole table, so that columns can be compared."""
     totals = [s.phases["total"].p50 or 0 for s in arms if "total" in s.phases]
-    return digits_for(min(totals, default=0))
+    return digits_for(max(totals, default=0))
 
 
 def _range(spread: Distribution | None, digits: int) -> str:
