@@ -66,12 +66,12 @@ class CaptureFile:
         but no longer count as this process's memory until they are touched again.
         """
         self._facts = FileFacts(anomalies=list(self._spooled.anomalies), cut_at_byte=self._spooled.cut_at_byte)
-        before, behind = 0, 0
+        behind = 0
         for window in self._reader(self._facts).windows(window_bytes):
             yield window
             if release:
-                self.release(before, behind)
-            before, behind = behind, window.end_offset
+                self.release(behind, window.end_offset)
+            behind = window.end_offset
 
     def release(self, start: int, end: int) -> None:
         """Give the memory of whole pages in this range back to the system; reading them again is only slower."""
