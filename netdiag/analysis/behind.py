@@ -202,3 +202,11 @@ def _holes(stalls: Stalls, exchange: Exchange, connection: int) -> Iterator[Lane
     rows = stalls.take(mine & during)
     for side, begin, end in zip(rows.direction.tolist(), rows.started_at.tolist(), rows.ended_at.tolist(), strict=True):
         yield LaneHole(side=SIDES[side], from_at=begin, until_at=end)
+
+
+def frames_of(gathered: Gathered, analysis: Analysis) -> frozenset[int]:
+    """Numbers of all frames of the analysis's connections and of its name resolutions."""
+    flows = track(gathered.packets, gathered.buffer)
+    chosen = np.isin(flows.connection, [c.id for c in analysis.connections if c.transport == "tcp"])
+    asked = (n for r in analysis.resolutions for n in (r.query_packet, r.response_packet) if n is not None)
+    return frozenset((*flows.packets.number[chosen].tolist(), *asked))

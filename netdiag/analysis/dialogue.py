@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from netdiag.analysis.exchanges import delivered, handshake_marks, sent
-from netdiag.analysis.marks import Marks, Milestone
+from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.peek import Peeked
 from netdiag.protocols import dns, http1, http2, sniff, socks
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
@@ -101,8 +101,9 @@ class _Listener:
     ) -> None:
         """A TLS session, and what is inside when it can be opened."""
         seen = observe(client, server, self._keylog)
-        inside = {**marks, **handshake_marks(seen.session)}
-        if (seen.client is None and seen.server is None) or layer >= MOST_LAYERS:
+        inside = {**marks, **_began(client), **handshake_marks(seen.session)}
+        unread = seen.client is None and seen.server is None
+        if unread or layer >= MOST_LAYERS or _mostly_cut(client) or _mostly_cut(server):
             # Records of a protocol that is known not to be HTTP are no requests.
             keyless = None if self._dialogue.application is not None else (client, server)
             self._dialogue.legs.append(Leg(marks=inside, keyless=keyless))
@@ -161,6 +162,22 @@ class _Listener:
         client, server = after_starttls(asks, answers)
         if client:
             self.records(client, server, marks, layer)
+
+
+_HANDSHAKE, _APPLICATION_DATA = 22, 23
+
+
+def _began(client: Sequence[TlsRecordView]) -> Marks:
+    """The handshake's first octet, also where the snap length cut the ClientHello so that it cannot be read."""
+    if not client or client[0].content_type != _HANDSHAKE or client[0].stream_offset != 0:
+        return {}
+    return {M.CLIENT_HELLO: Mark(client[0].first_seen_at, client[0].last_packet)}
+
+
+def _mostly_cut(records: Sequence[TlsRecordView]) -> bool:
+    """Most records of data lack octets: opened or not, only their headers and times tell anything."""
+    data = [r.missing_bytes > 0 for r in records if r.content_type == _APPLICATION_DATA]
+    return 2 * sum(data) > len(data)
 
 
 def _proxy_marks(turn: Turn) -> Marks:

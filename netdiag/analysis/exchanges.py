@@ -43,9 +43,8 @@ def set_up_marks(connection: Connection, lookup: Lookup | None = None) -> Marks:
 def handshake_marks(session: TlsSession) -> Marks:
     """First ClientHello octet sent, and the handshake's end for the client."""
     marks: Marks = {}
-    if session.client_hello_at is None:
-        return marks
-    marks[M.CLIENT_HELLO] = Mark(session.client_hello_at, session.client_hello_packet)
+    if session.client_hello_at is not None:
+        marks[M.CLIENT_HELLO] = Mark(session.client_hello_at, session.client_hello_packet)
     if session.finished_at is not None:
         method = Method(session.finished_method or Method.EXACT)
         marks[M.TLS_FINISHED] = Mark(session.finished_at, None, method=method)

@@ -33,8 +33,8 @@ SETTLING_NS = 15_000_000
 DELAYED_TICKET_NS = 60_000_000
 """The second ticket may be held back by Nagle until a delayed ACK: seen 42 ms later."""
 
-CONTINUE_BYTES = 25
-"""``HTTP/1.1 100 Continue`` and nothing else."""
+CONTINUE_BYTES = (16, 17, 25)
+"""``HTTP/1.1 100`` and nothing else, with and without its reason phrase."""
 HOUSEKEEPING = (9, 13, 17, 18, 22, 26)
 """HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of them in one record."""
 SETTINGS = tuple(sorted({9 + 6 * k + 13 * w + 9 * a for k in range(1, 10) for w in (0, 1) for a in (0, 1)}))
@@ -207,7 +207,7 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     talks &= ~tickets
     talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
     rows = np.flatnonzero(talks | doubtful)
-    order = np.lexsort((records.first_packet[rows], begins_at[rows], session[rows]))
+    order = np.lexsort((begins_at[rows], _arrival(records, server)[rows], session[rows]))
     rows = rows[order]
     kept = Speaking(
         row=rows,
@@ -218,6 +218,16 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
         doubtful=doubtful[rows],
     )
     return _without_continue(kept, content[rows], h2), h2
+
+
+def _arrival(records: TlsRecords, server: Bool) -> Int64:
+    """Packets in whose order records count: times may step back. A server's record needs all before it. All NONE without packets."""
+    stream = records.connection.astype(np.int64) * 2 + records.direction
+    needed = np.maximum.accumulate(np.maximum(records.last_packet, 0) + (stream << 40)) - (stream << 40)
+    packets: Int64 = np.where(
+        records.last_packet == NONE, records.first_packet, np.where(server, needed, records.first_packet)
+    )
+    return packets
 
 
 def _application(
@@ -347,7 +357,7 @@ def _without_continue(kept: Speaking, content: Int64, h2: Bool) -> Speaking:
     drop = np.zeros(len(kept), bool)
     same = (kept.session[1:-1] == kept.session[:-2]) & (kept.session[1:-1] == kept.session[2:])
     between = (kept.direction[1:-1] == SERVER) & (kept.direction[:-2] == CLIENT) & (kept.direction[2:] == CLIENT)
-    drop[1:-1] = same & between & (content[1:-1] == CONTINUE_BYTES) & ~h2[kept.session[1:-1]]
+    drop[1:-1] = same & between & np.isin(content[1:-1], CONTINUE_BYTES) & ~h2[kept.session[1:-1]]
     return kept.take(~drop)
 
 
@@ -365,20 +375,47 @@ def turns(records: TlsRecords, sessions: Sessions, ends: Ends) -> Turns:
     follows = np.r_[False, found.session[starts[1:]] == found.session[starts[:-1]]]
     # A turn begins with each run of the client, and with an answer whose request is not in the capture.
     turn = np.cumsum(asks | ~follows) - 1
-    turn = _joined(turn, found, starts, asks, sessions)
+    turn = _joined(turn, found, starts, stops, asks, h2, sessions)
     return _columns(records, sessions, found, bounds, h2, starts, stops, asks, turn)
 
 
-def _joined(turn: Int64, found: Speaking, starts: Int64, asks: Bool, sessions: Sessions) -> Int64:
-    """Join a turn to the one before it when answer records arrive sooner after its request than the path allows: they answer the other."""
+PAUSE_NS = 2_000_000
+"""Records of one request leave back to back; HTTP/2 records with a longer pause between them are several requests."""
+
+
+def _joined(
+    turn: Int64, found: Speaking, starts: Int64, stops: Int64, asks: Bool, h2: Bool, sessions: Sessions
+) -> Int64:
+    """Join turns that cannot be told apart to the one before: when answer records arrive sooner after the request than the path allows
+    (they answer the other), and in HTTP/2 when several requests had been open and this one follows within a round trip."""
     session = found.session[starts]
+    rtt_ns = sessions.rtt_ns[session]
     answered = np.r_[(session[1:] == session[:-1]) & ~asks[1:], False] & asks
     answer_at = np.where(answered, np.r_[found.begins_at[starts[1:]], 0], 0)
-    soon = answered & (answer_at - found.begins_at[starts] < 0.8 * sessions.rtt_ns[session])
-    joins = soon & _follows_a_request(turn, asks, session)
+    too_soon = answered & (answer_at - found.begins_at[starts] < 0.8 * rtt_ns)
+    quiet_ns = np.r_[0, found.begins_at[starts[1:]] - found.ends_at[stops[:-1] - 1]]
+    at_once = asks & h2[session] & (quiet_ns < rtt_ns) & _several_before(session, asks & _pauses(found, starts))
+    joins = (too_soon | at_once) & _follows_a_request(turn, asks, session)
     begins = np.zeros(int(turn[-1]) + 1, bool)
     begins[turn[joins]] = True
     return (np.cumsum(~begins) - 1)[turn]
+
+
+def _pauses(found: Speaking, starts: Int64) -> Bool:
+    """Runs in which a pause lies between two records."""
+    pause = np.r_[0, found.begins_at[1:] - found.ends_at[:-1]]
+    pause[starts] = 0
+    long: Bool = np.maximum.reduceat(pause, starts) > PAUSE_NS
+    return long
+
+
+def _several_before(session: Int64, several: Bool) -> Bool:
+    """Whether an earlier run of the same session is one of ``several``."""
+    marks = np.maximum.accumulate(np.where(several, np.arange(len(several)) + 1, 0))
+    before = np.r_[0, marks[:-1]]
+    first, group = _groups(session)
+    found: Bool = before > first[group]
+    return found
 
 
 def _follows_a_request(turn: Int64, asks: Bool, session: Int64) -> Bool:

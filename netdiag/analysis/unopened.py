@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from netdiag.analysis.keyless import Ends, Sessions, Turns, handshake_end, turns
+from netdiag.analysis.keyless import APPLICATION_DATA, Ends, Sessions, Turns, handshake_end, turns
 from netdiag.analysis.keyless_drafts import finished_mark
 from netdiag.analysis.marks import Mark
 from netdiag.protocols.tls import grammar
@@ -104,12 +104,25 @@ def sessions_table(unopened: Sequence[Unopened]) -> Sessions:
 def _row(one: Unopened) -> tuple[int, int, int, int, int, int]:
     session = one.session
     if session is None or session.version is None:
-        # Without a ServerHello every TLS 1.3 rule would be a guess; record types still tell TLS 1.2's handshake from its data.
-        return 0, 0, NONE, NONE if session is None else _h2(session), NONE, one.rtt_ns
+        h2 = NONE if session is None else _h2(session)
+        return (1, 0, _TAG_13, h2, NONE, one.rtt_ns) if _hides_alerts(one) else (0, 0, NONE, h2, NONE, one.rtt_ns)
     sizes = _sizes(session.version, session.cipher_suite or "")
     tls13 = session.version.startswith("TLSv1.3")
     hello_at = NONE if session.server_hello_at is None else session.server_hello_at
     return int(tls13), sizes.finished_length, sizes.overhead, _h2(session), hello_at, one.rtt_ns
+
+
+_TAG_13 = 17
+"""TLS 1.3: content type and tag of every common suite."""
+_ALERT_13 = 19
+"""An alert as TLS 1.3 hides it. No suite of TLS 1.2 makes data records of this length: AES-GCM adds 24 octets, CBC makes whole blocks."""
+
+
+def _hides_alerts(one: Unopened) -> bool:
+    """Whether records tell TLS 1.3 where no ServerHello was captured."""
+    return any(
+        r.content_type == APPLICATION_DATA and r.length == _ALERT_13 for side in (one.client, one.server) for r in side
+    )
 
 
 def records_table(unopened: Sequence[Unopened]) -> TlsRecords:
