@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from netdiag.analysis.behind import behind
+from netdiag.analysis.behind import behind, frames_of
 from netdiag.analysis.gather import gather
 from netdiag.analysis.join import join, without_packets
 from netdiag.analysis.matching import ours
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig
     from netdiag.records.verification import Verification
 
-__all__ = ["analyze", "aprobe", "lanes", "open_capture", "probe", "run_command"]
+__all__ = ["analyze", "annotate", "aprobe", "lanes", "open_capture", "probe", "run_command"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the octets of the file read so far and its size."""
@@ -128,6 +128,35 @@ def lanes(
         raise UsageError(f"there is no request {exchange_id}: there are {len(whole.exchanges)}, numbered from 0")
     with open_capture(path) as capture:
         return behind(gather(capture.windows()), whole, exchange)
+
+
+def annotate(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    analysis: Analysis,
+    keylog: str | os.PathLike[str] | None = None,
+    only_its_connections: bool = False,
+    embed_keys: bool = False,
+) -> int:
+    """Copy a capture to ``target`` (pcapng, 0600) with a comment on every packet in which a phase begins or ends; how many packets.
+
+    ``analysis`` is the file's, or a part of it: with ``only_its_connections`` its packets alone are copied. ``embed_keys`` writes the
+    session keys of ``keylog`` and of the original into the copy, which is then as secret as the traffic. Raises ``OutputError``, and
+    ``UsageError`` for standard input, which cannot be read again.
+    """
+    from netdiag.capture.annotate import copy
+    from netdiag.export.comments import comments
+    from netdiag.outfile import replacing
+
+    if os.fspath(path) == "-":
+        raise UsageError("standard input cannot be read again for its packets; give a file")
+    with open_capture(path) as capture:
+        wanted = frames_of(gather(capture.windows()), analysis) if only_its_connections else None
+        given = [] if keylog is None else [_read_keylog(keylog)]
+        keys = b"\n".join([*given, *capture.secrets]) if embed_keys else b""
+        with replacing(target, mode=0o600) as file:
+            return copy(capture, file, comments=comments(analysis), wanted=wanted, keylog=keys)
 
 
 def verify(path: str | os.PathLike[str], *, keylog: str | os.PathLike[str] | None = None) -> Verification:

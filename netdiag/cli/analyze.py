@@ -31,6 +31,7 @@ class AnalyzeOptions:
     jsonl: bool
     outputs: tuple[str, ...]
     force: bool
+    embed_keys: bool
     filters: tuple[str, ...]
     connection: tuple[int, ...]
     exchange: int | None
@@ -63,7 +64,8 @@ SECTIONS: tuple[Section, ...] = (
             ("--exchange N", "Only this request, phase by phase; -o then draws its packets."),
             ("--top N", "The N slowest requests phase by phase; 0 for all."),
             ("--json, --jsonl", "Print the JSON document (a list for several files); one line per request."),
-            ("-o, --output NAME", "Also write .png, .svg, .pdf or .json; repeatable."),
+            ("-o, --output NAME", "Also write .png, .svg, .pdf, .json; .pcapng with comments; repeatable."),
+            ("--embed-keys", "Put the session keys into the .pcapng: as secret as the traffic."),
             ("--picture WHICH", "What -o draws: waterfall, lanes (with --exchange), distributions."),
             ("--force", "Replace existing files."),
             ("--strict", "Exit 2 when the result is partial: cut file, drops, incomplete requests."),
@@ -84,6 +86,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--jsonl", is_flag=True)
 @click.option("-o", "--output", "outputs", multiple=True)
 @click.option("--force", is_flag=True)
+@click.option("--embed-keys", is_flag=True)
 @click.option("--filter", "filters", multiple=True)
 @click.option("--connection", type=int, multiple=True)
 @click.option("--exchange", type=int)
@@ -108,11 +111,12 @@ def run(options: AnalyzeOptions) -> int:
     """Do what the options say; the exit code."""
     from netdiag.cli import exit_codes, outputs
     from netdiag.cli.inputs import inputs, parse_filters
+    from netdiag.cli.results import ENDINGS
     from netdiag.errors import UsageError
 
     if options.json and options.jsonl:
         raise UsageError("--json and --jsonl exclude each other")
-    outputs.check(options.outputs, (".json", *outputs.PICTURES), force=options.force)
+    outputs.check(options.outputs, ENDINGS, force=options.force)
     files = list(inputs(options.files))
     if not files:
         raise UsageError("the folder holds no file")
@@ -274,6 +278,9 @@ def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
             drawing=options.picture,
             exchange_id=options.exchange,
             source=options.files[0],
+            keylog=options.keylog,
+            embed_keys=options.embed_keys,
+            is_part=bool(options.filters or options.connection),
         )
         outputs.write(analysis, wanted)
 

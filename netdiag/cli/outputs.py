@@ -30,7 +30,11 @@ class Wanted:
     """Which picture; None lets the result decide."""
     exchange_id: int | None = None
     source: str | None = None
-    """The capture file, for pictures that show packets."""
+    """The capture file, for pictures that show packets and for the commented copy."""
+    keylog: str | None = None
+    embed_keys: bool = False
+    is_part: bool = False
+    """Whether the analysis is of a part of the file only."""
 
 
 def check(paths: Sequence[str], endings: Sequence[str], *, force: bool) -> None:
@@ -90,7 +94,22 @@ def _lanes(analysis: Analysis, wanted: Wanted) -> ExchangeLanes:
     return api.lanes(wanted.source, wanted.exchange_id, analysis=analysis)
 
 
+def _write_capture(analysis: Analysis, wanted: Wanted) -> None:
+    from netdiag import api
+
+    assert wanted.source is not None
+    api.annotate(
+        wanted.source,
+        wanted.path,
+        analysis=analysis,
+        keylog=wanted.keylog,
+        only_its_connections=wanted.is_part,
+        embed_keys=wanted.embed_keys,
+    )
+
+
 _WRITERS: dict[str, Callable[[Analysis, Wanted], None]] = {
     ".json": _write_document,
+    ".pcapng": _write_capture,
     **dict.fromkeys(PICTURES, _write_picture),
 }

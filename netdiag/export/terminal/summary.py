@@ -164,10 +164,12 @@ def _outcomes(page: Page, statistics: Statistics) -> None:
     if bad:
         listed = ", ".join(f"{count} {outcome_words(one_line(name, most=30))}" for name, count in bad.items())
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
-    if statistics.excluded:
-        reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in statistics.excluded[:5])
-        more = f"; and {len(statistics.excluded) - 5} more" if len(statistics.excluded) > 5 else ""
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(statistics.excluded)} not counted: {reasons}{more}", MUTED))
+    # Failures are counted above; what is left out although it succeeded needs its reason.
+    unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in bad]
+    if unexplained:
+        reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
+        more = f"; and {len(unexplained) - 5} more" if len(unexplained) > 5 else ""
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(unexplained)} not counted: {reasons}{more}", MUTED))
 
 
 def _withheld_quantiles(page: Page, arms: Sequence[Statistics]) -> None:
