@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
 from netdiag.wire.tables import Buffer, Int64, UInt64
@@ -45,7 +47,7 @@ def _keys_v6(octets: Octets, address: Int64, port: Int64) -> UInt64:
     return hash_v6(first, second, port)
 
 
-def hash_v6(first: UInt64, second: UInt64, port: Int64) -> UInt64:
+def hash_v6(first: UInt64, second: UInt64, port: NDArray[Any]) -> UInt64:
     """63 mixed bits of an IPv6 address (two halves) and a port. Equal keys must still be verified against the addresses."""
     return _mix(_mix(first) ^ second ^ (port.astype(np.uint64) << np.uint64(40))) | HASHED
 

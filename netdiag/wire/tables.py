@@ -89,8 +89,9 @@ class Packets(Table):
     """One row per captured TCP packet. In file order when decoded; after ``connections.track`` sorted so that each direction of each
     connection is one contiguous slice, in file order inside.
 
-    ``low`` and ``high`` are the connection's two endpoints as 64-bit keys, the smaller first: IPv4 address << 16 | port; for IPv6, for
-    tunnelled and for VLAN-separated flows a hash with the top bit set (verified against the octets after grouping).
+    ``low`` and ``high`` are the connection's two endpoints as 64-bit keys, the smaller first: IPv4 address << 16 | port; for IPv6 a hash
+    with the top bit set (verified against the octets after grouping). Tunnels and VLANs do not matter, as for Wireshark's streams.
+    A segment that came in IP fragments is one row per fragment, with ``seq`` advanced by its place.
     """
 
     number: Int64
@@ -114,7 +115,8 @@ class Packets(Table):
     network_offset: Int64
     """Where the (innermost) IP header begins in the buffer."""
     header_bytes: UInt8
-    """Length of the TCP header (data offset × 4): options lie at ``payload_offset - header_bytes + 20``."""
+    """Length of the TCP header (data offset × 4): options lie at ``payload_offset - header_bytes + 20``. Less where the snap length cut
+    the options; 20 in later fragments of a packet."""
     ip_id: Int32
     """IPv4 identification; NONE for IPv6."""
     hop_limit: UInt8

@@ -29,7 +29,8 @@ Columns = dict[str, NDArray[Any]]
 def columns(octets: Octets, cursor: Cursor) -> Columns:
     """Rows whose next header is TCP, with at least ``NEEDED_BYTES`` captured octets of it.
 
-    A header length that cannot be (below 20 octets, or beyond the segment) leaves a row without payload.
+    A header length that cannot be (below 20 octets, or beyond the segment) leaves a row without payload. Of a header that was cut by the
+    snap length only the options that are there count as header, so that nobody reads them in the next packet's octets.
     """
     header = octets.rows(cursor.at, HEADER)
     source_port, destination_port = header["source"].astype(np.int64), header["destination"].astype(np.int64)
@@ -40,6 +41,7 @@ def columns(octets: Octets, cursor: Cursor) -> Columns:
     header_bytes = np.where(possible, header_bytes, 20)
     payload = cursor.at + header_bytes
     length = np.where(possible, cursor.wire_end - payload, 0)
+    kept = np.clip((cursor.end - cursor.at) & -4, 20, header_bytes)
     return {
         "low": np.minimum(source, destination),
         "high": np.maximum(source, destination),
@@ -48,11 +50,11 @@ def columns(octets: Octets, cursor: Cursor) -> Columns:
         "ack": header["ack"],
         "flags": header["flags"] & 0x0FFF,
         "window": header["window"],
-        "payload_offset": payload,
+        "payload_offset": cursor.at + kept,
         "payload_bytes": length,
         "captured_payload_bytes": np.clip(cursor.end - payload, 0, length),
         "network_offset": cursor.network,
-        "header_bytes": header_bytes,
+        "header_bytes": kept,
         "ip_id": identification,
         "hop_limit": hops,
     }
