@@ -36,7 +36,7 @@ DELAYED_TICKET_NS = 60_000_000
 CONTINUE_BYTES = (16, 17, 25)
 """``HTTP/1.1 100`` and nothing else, with and without its reason phrase."""
 HOUSEKEEPING = (9, 13, 17, 18, 22, 26)
-"""HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of them in one record."""
+"""HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of the first two in one record."""
 SETTINGS = tuple(sorted({9 + 6 * k + 13 * w + 9 * a for k in range(1, 10) for w in (0, 1) for a in (0, 1)}))
 """HTTP/2: SETTINGS with one to nine values, alone or with a WINDOW_UPDATE or a SETTINGS ACK (RFC 9113 sections 6.5 and 6.9)."""
 SETTINGS_WITHIN = 6
@@ -45,6 +45,8 @@ PREFACE = (24, *sorted({33 + 6 * k + 13 * w for k in range(9) for w in (0, 1)}))
 """HTTP/2: preface alone, or with SETTINGS of up to eight values and perhaps a WINDOW_UPDATE (RFC 9113 section 3.4)."""
 PREFACE_MOST_BYTES = 130
 """As above with PRIORITY frames: only taken for a preface when another request record follows."""
+PAUSE_NS = 2_000_000
+"""Records of one request leave back to back; HTTP/2 records with a longer pause between them are several requests."""
 ALERT_BYTES, KEY_UPDATE_BYTES = 2, 5
 """Contents that TLS 1.3 hides behind type application_data (RFC 8446 sections 4.6.3 and 6)."""
 
@@ -199,7 +201,7 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     content = np.where(sessions.overhead[session] == NONE, NONE, records.length - sessions.overhead[session])
     talks = _application(records, sessions, ends, session, server, begins_at, content) & (begins_at != NONE)
     h2 = _looks_like_h2(records, sessions, session, talks, server, content)
-    talks &= ~(h2[session] & np.isin(content, HOUSEKEEPING))
+    talks &= ~_housekeeping(records, session, talks & h2[session], content)
     window_ends = (ends.finished_at + sessions.rtt_ns + SETTLING_NS)[session]
     settling = (ends.finished_at[session] != NONE) & (begins_at <= window_ends)
     talks &= ~_up_to_settings(session, talks & server, h2, content)
@@ -218,6 +220,19 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
         doubtful=doubtful[rows],
     )
     return _without_continue(kept, content[rows], h2), h2
+
+
+def _housekeeping(records: TlsRecords, session: Int64, talks: Bool, content: Int64) -> Bool:
+    """HTTP/2 records of a telling size. Such a record may also be a HEADERS whose fields were sent before (RFC 7541 compresses them to an
+    octet each): when the same side goes on at once, with the body, it is taken for that."""
+    drop = talks & np.isin(content, HOUSEKEEPING)
+    alike = np.flatnonzero(drop & (content != HOUSEKEEPING[0]))
+    alike = alike[alike + 1 < len(records)]
+    after = alike + 1
+    same = (session[after] == session[alike]) & (records.direction[after] == records.direction[alike])
+    at_once = records.first_seen_at[after] - records.first_seen_at[alike] <= PAUSE_NS
+    drop[alike[same & at_once & talks[after] & ~drop[after]]] = False
+    return drop
 
 
 def _arrival(records: TlsRecords, server: Bool) -> Int64:
@@ -377,10 +392,6 @@ def turns(records: TlsRecords, sessions: Sessions, ends: Ends) -> Turns:
     turn = np.cumsum(asks | ~follows) - 1
     turn = _joined(turn, found, starts, stops, asks, h2, sessions)
     return _columns(records, sessions, found, bounds, h2, starts, stops, asks, turn)
-
-
-PAUSE_NS = 2_000_000
-"""Records of one request leave back to back; HTTP/2 records with a longer pause between them are several requests."""
 
 
 def _joined(
