@@ -5,6 +5,7 @@ Everything has a default; an unknown key or an impossible value is a UsageError 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import ipaddress
 import tomllib
@@ -132,6 +133,8 @@ class Scenario:
     """The knob that injects this scenario's cause, as ``path.rtt_ms`` or ``answer.wait_ms``: what a sweep varies."""
     cause_phase: str | None = None
     """The phase in which its milliseconds should be found."""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """As it was written, so that variations can be made from it."""
 
 
 def load(path: str | FilePath) -> Scenario:
@@ -176,9 +179,30 @@ def parse(text: str, *, name: str = "scenario") -> Scenario:
 def from_mapping(document: Mapping[str, Any], *, name: str = "scenario") -> Scenario:
     """From a parsed document. Raises UsageError that begins with the scenario's name."""
     try:
-        return _scenario(dict(document), name)
+        scenario = _scenario(dict(document), name)
+        return dataclasses.replace(scenario, document=document)
     except UsageError as error:
         raise UsageError(error.message, path=name, advice=error.advice) from None
+
+
+def varied(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
+    """The same scenario with knobs set by their dotted names (``path.rtt_ms``, ``answer.wait_ms``). Raises UsageError."""
+    document = copy.deepcopy(dict(scenario.document))
+    for name, value in changes.items():
+        *tables, key = name.split(".")
+        table = document
+        for part in tables:
+            table = table.setdefault(part, {})
+        table[key] = value
+    return from_mapping(document, name=scenario.name)
+
+
+def knob(scenario: Scenario, name: str) -> Any:
+    """A knob as the scenario sets it; None where it leaves it alone."""
+    table: Any = scenario.document
+    for part in name.split("."):
+        table = table.get(part) if isinstance(table, Mapping) else None
+    return table
 
 
 _TABLES = ("hosts", "server", "answer", "path", "tcp", "tls", "dns", "connection", "capture")
@@ -191,7 +215,7 @@ def _scenario(document: dict[str, Any], name: str) -> Scenario:
     if unknown:
         known = ", ".join(sorted((*_TABLES, *_PLAIN)))
         raise UsageError(f"unknown key {unknown[0]!r}", advice=f"known: {known}")
-    plain = checked(Scenario, document, "scenario")
+    plain = checked(Scenario, document, "scenario", without=("document",))
     _check_plain(plain)
     base = changed(DEFAULT, tables.get("answer", {}), where="answer")
     hosts = _hosts(tables.get("hosts", {}), plain.get("ip_version", 4))

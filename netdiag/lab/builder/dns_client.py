@@ -127,14 +127,14 @@ class StubResolver:
             if same and question.answered_at is None:
                 question.answered_at = now_ns()
                 question.rcode = datagram.payload[3] & 15
-                question.addresses = _addresses(datagram.payload, _TYPES[question.type])
+                question.addresses = answer_addresses(datagram.payload, _TYPES[question.type])
                 future = self._waiting.get(self._key(question))
                 if future is not None and not future.done():
                     future.set_result(b"")
 
 
-def _addresses(message: bytes, wanted: int) -> list[str]:
-    """Addresses of the answer section, as the lab's name server writes it."""
+def answer_addresses(message: bytes, wanted: int) -> list[str]:
+    """Addresses of one type (1 or 28) in the answer section, as the lab's name server writes it."""
     (count,) = struct.unpack_from("!H", message, 6)
     query = Query.parse(message[:2] + b"\0\0" + message[4:])
     place, out = 12 + (len(query.question) if query else 0), []
