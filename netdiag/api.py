@@ -152,7 +152,9 @@ def annotate(
     if os.fspath(path) == "-":
         raise UsageError("standard input cannot be read again for its packets; give a file")
     with open_capture(path) as capture:
-        wanted = frames_of(gather(capture.windows()), analysis) if only_its_connections else None
+        # After this the capture's own secrets are known, too.
+        gathered = gather(capture.windows())
+        wanted = frames_of(gathered, analysis) if only_its_connections else None
         given = [] if keylog is None else [_read_keylog(keylog)]
         keys = b"\n".join([*given, *capture.secrets]) if embed_keys else b""
         with replacing(target, mode=0o600) as file:

@@ -146,8 +146,7 @@ def _carries(exchange: Exchange, side: int, view: TlsRecordView) -> bool:
     """Whether the record holds octets of this exchange: of its handshake, its request or its answer."""
     at = view.first_seen_at if side == 0 or view.deliverable_at is None else view.deliverable_at
     names = (PhaseName.TLS, PhaseName.SEND) if side == 0 else (PhaseName.TLS, PhaseName.TRANSFER)
-    spans = (_phase(exchange, name) for name in names)
-    return any(span is not None and span.started_at <= at <= span.ended_at for span in spans)
+    return any(phase.started_at <= at <= phase.ended_at for phase in exchange.phases if phase.name in names)
 
 
 def _messages(analysis: Analysis, exchange: Exchange) -> Iterator[LaneSpan]:
@@ -160,9 +159,11 @@ def _messages(analysis: Analysis, exchange: Exchange) -> Iterator[LaneSpan]:
 
 
 def _own_messages(exchange: Exchange, prefix: str, *, own: bool) -> Iterable[LaneSpan]:
-    send, transfer = _phase(exchange, PhaseName.SEND), _phase(exchange, PhaseName.TRANSFER)
-    if send is not None:
-        yield _message("client", f"{prefix}request", send, exchange.request_bytes, own)
+    sends = [phase for phase in exchange.phases if phase.name is PhaseName.SEND]
+    parts = ("request",) if len(sends) < 2 else ("request head", "request body")  # 100 (Continue) lies between them
+    for part, send in zip(parts, sends, strict=False):
+        yield _message("client", f"{prefix}{part}", send, exchange.request_bytes if len(sends) < 2 else None, own)
+    transfer = _phase(exchange, PhaseName.TRANSFER)
     for interim in exchange.interim:
         yield LaneSpan(
             side="server",

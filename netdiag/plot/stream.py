@@ -19,6 +19,7 @@ from netdiag.units import format_duration
 _STALL_FACTOR = 5
 """A gap this many times the median gap is marked as a stall."""
 _MOST_STALLS = 6
+_FEWEST_GAPS = 4
 _META = frozenset(
     {
         EventKind.PING,
@@ -106,24 +107,23 @@ def _per_unit(events: Sequence[StreamEvent], times: Sequence[float]) -> float:
 
 def _stalls(axes: Any, events: Sequence[StreamEvent], times: Sequence[float]) -> None:
     gaps = [later.deliverable_at - earlier.deliverable_at for earlier, later in itertools.pairwise(events)]
-    if len(gaps) < 4:
+    usual = _usual_gap(events)
+    if usual is None:
         return
-    usual = stats.median(gaps)
     worst = sorted(range(len(gaps)), key=lambda i: -gaps[i])[:_MOST_STALLS]
-    for i in sorted(worst):
-        if gaps[i] < _STALL_FACTOR * max(usual, 1):
-            continue
+    for i in sorted(i for i in worst if gaps[i] >= _STALL_FACTOR * usual):
         axes.axvspan(times[i], times[i + 1], color=FAILURE, alpha=0.09, linewidth=0, zorder=1)
-        halo(
-            axes,
-            (times[i] + times[i + 1]) / 2,
-            i + 0.4,
-            f"stall\n{format_duration(gaps[i])}",
-            ha="center",
-            va="top",
-            fontsize=8.5,
-            color=FAILURE,
-        )
+        middle = (times[i] + times[i + 1]) / 2
+        text = f"stall\n{format_duration(gaps[i])}"
+        halo(axes, middle, i + 0.4, text, ha="center", va="top", fontsize=8.5, color=FAILURE)
+
+
+def _usual_gap(events: Sequence[StreamEvent]) -> int | None:
+    """The median time between arrivals, by when octets were first seen: what was held back and then came at once would pull it to zero.
+    None when too few gaps are left to speak of a usual one."""
+    seen = sorted(event.seen_at for event in events)
+    apart = [later - earlier for earlier, later in itertools.pairwise(seen) if later > earlier]
+    return round(stats.median(apart)) if len(apart) >= _FEWEST_GAPS else None
 
 
 def _facts(exchange: Exchange) -> str:

@@ -149,3 +149,14 @@ def test_connections_and_packets(run: Run, good: Path, monkeypatch: pytest.Monke
     assert "Wireshark display filters" in shown
     assert "tcp.port == 443" in shown
     assert run("packets", good, "--exchange", 9).exit_code == 64
+
+
+def test_a_capture_with_comments_in_it(run: Run, good: Path, tmp_path: Path) -> None:
+    target = tmp_path / "commented.pcapng"
+    assert run("analyze", good, "-o", target).exit_code == 0
+    assert b"wait ends after" in target.read_bytes()
+    again = json.loads(run("analyze", target, "--json").stdout)
+    assert [e["status"] for e in again["exchanges"]] == [200, 200]
+    part = tmp_path / "part.pcapng"
+    assert run("analyze", good, "-o", part, "--filter", "port=80").exit_code == 0
+    assert json.loads(run("analyze", part, "--json").stdout)["source"]["packets"] == 0
