@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-import select
+import selectors
 import socket
 import time
 from collections.abc import Iterable, Sequence
@@ -19,6 +19,8 @@ from netdiag.records.call import AddressAttempt
 
 CONNECTION_ATTEMPT_DELAY_S = 0.25
 """RFC 8305 section 5."""
+_SELECTOR = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class _Runner:
         self._clock = clock
         self._local_address = local_address
         self._pending: dict[int, _Pending] = {}
-        self._poll = select.poll()
+        self._selector = _SELECTOR()
 
     def run(self, deadline_s: float, delay_s: float) -> Race:
         next_start_s = 0.0
@@ -95,26 +97,27 @@ class _Runner:
             pending.sock.close()
             self._note(pending, outcome)
         self._pending.clear()
+        self._selector.close()
 
     def _start(self, address: str) -> None:
         sock = _new_socket(address, self._local_address)
         pending = _Pending(sock, address, self._clock.now())
         number = sock.connect_ex((address, self._port))
-        if number not in (0, errno.EINPROGRESS):
+        if number not in _UNDER_WAY:
             sock.close()
             self._note(pending, attempt_outcome(number))
             return
         pending.client_port = sock.getsockname()[1]
         self._pending[sock.fileno()] = pending
-        self._poll.register(sock, select.POLLOUT)
+        self._selector.register(sock, selectors.EVENT_WRITE)
 
     def _finish_ready(self, timeout_s: float) -> bool:
         """Wait for attempts to end. False when one of them failed."""
         nothing_failed = True
-        for descriptor, _events in self._poll.poll(max(0.0, timeout_s) * 1_000):
+        for key, _events in self._selector.select(max(0.0, timeout_s)):
             ended_at = self._clock.now()
-            pending = self._pending.pop(descriptor)
-            self._poll.unregister(descriptor)
+            pending = self._pending.pop(key.fd)
+            self._selector.unregister(pending.sock)
             number = pending.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number or self.race.winner is not None:
                 pending.sock.close()

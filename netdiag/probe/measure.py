@@ -67,7 +67,7 @@ def measured(
                 recording=recording,
                 captured=None,
                 level=level_without_packets(recording),
-                note=_one_line(note, *_remarks(recording)),
+                note=_one_line(note, *_remarks(config, recording)),
             )
             return
         with capture_ends(capture):
@@ -82,20 +82,29 @@ def measured(
             captured=captured,
             saved=config.save_capture,
             level=EvidenceLevel.L2,
-            note=_one_line(*captured.notes, *_remarks(recording)),
+            note=_one_line(*captured.notes, *_remarks(config, recording)),
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remarks(recording: Recording) -> list[str]:
-    """What the run itself has to say: an early end, a clock that was set. Arms that were not run have a place of their own in the source."""
+def _remarks(config: ProbeConfig, recording: Recording) -> list[str]:
+    """What the run itself has to say: a proxy left aside, an early end, a clock that was set. Arms that were not run have their own place."""
     remarks: list[str] = []
+    if config.proxy is None and (variable := _proxy_variable(config)) is not None:
+        remarks.append(f"the proxy of {variable} was not used (--proxy takes one)")
     if recording.ended_early is not None:
         remarks.append(f"ended early: {recording.ended_early}")
     if recording.clock_step_ns is not None and abs(recording.clock_step_ns) > _CLOCK_STEP_NS:
         remarks.append(f"the wall clock moved by {recording.clock_step_ns / 1e6:+.1f} ms during the run")
     return remarks
+
+
+def _proxy_variable(config: ProbeConfig) -> str | None:
+    """The environment variable that would send other clients through a proxy; None when there is none."""
+    schemes = {urlsplit(url).scheme for url in config.urls}
+    names = [f"{scheme}_proxy" for scheme in sorted(schemes)] + ["all_proxy"]
+    return next((n for name in names for n in (name, name.upper()) if os.environ.get(n)), None)
 
 
 _CLOCK_STEP_NS = 1_000_000

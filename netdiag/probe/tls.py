@@ -105,7 +105,9 @@ def _trust(context: ssl.SSLContext, cacert: str | None) -> None:
 def _system_has_anchors() -> bool:
     """Minimal containers have none; OpenSSL reads a folder of anchors only when it needs one, so its own count does not tell."""
     paths = ssl.get_default_verify_paths()
-    return os.name == "nt" or bool(paths.cafile) or (bool(paths.capath) and any(os.scandir(paths.capath)))
+    if os.name == "nt" or paths.cafile:
+        return True
+    return bool(paths.capath) and os.path.isdir(paths.capath) and any(os.scandir(paths.capath))
 
 
 class Layer(Protocol):
