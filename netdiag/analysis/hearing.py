@@ -2,62 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
 from netdiag.protocols.tls.keylog import KeyLog
-from netdiag.wire.streams import chunks, record_views, rows_of
-from netdiag.wire.tables import Buffer, Segments, TlsRecords
+from netdiag.wire.stream_order import bounds_of, streams_of
+from netdiag.wire.streams import chunks, record_views
+from netdiag.wire.tables import Bool, Buffer, Int64, Segments, TlsRecords
 
 CLIENT, SERVER = 0, 1
+_FAR = np.iinfo(np.int64).max
+
+
+class Ears:
+    """Hears one connection at a time, as often as it is asked to. ``records`` are the TLS records of ``segments``."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        segments: Segments,
+        records: TlsRecords,
+        server_port: Callable[[int], int],
+        keylog: KeyLog | None,
+    ) -> None:
+        self._buffer = buffer
+        self._segments = segments
+        self._records = records
+        self._server_port = server_port
+        self._keylog = keylog
+        count = int(segments.connection.max(initial=-1)) + 1
+        self._segment_bounds = bounds_of(segments, count)
+        self._record_bounds = bounds_of(records, count)
+        self.speaks: Bool = np.diff(self._segment_bounds[::2]) > 0
+        """Of each connection id: it carried payload."""
+        self.encrypted: Bool = np.diff(self._record_bounds[::2]) > 0
+        """Of each connection id: it speaks TLS from its first octet on."""
+        self.encrypted &= ~self._turned_to_tls()
+
+    def hear(self, connection: int) -> Dialogue:
+        """What one connection said."""
+        port = self._server_port(connection)
+        if not self.encrypted[connection]:
+            octets = [
+                chunks(self._buffer, self._segments, _rows(self._segment_bounds, connection, side))
+                for side in (CLIENT, SERVER)
+            ]
+            return listen(*octets, keylog=self._keylog, server_port=port)
+        client, server = (
+            list(
+                record_views(self._buffer, self._segments, self._records, _rows(self._record_bounds, connection, side))
+            )
+            for side in (CLIENT, SERVER)
+        )
+        return listen_tls(client, server, keylog=self._keylog, server_port=port)
+
+    def _turned_to_tls(self) -> Bool:
+        """Connections that said something else before their first record: a CONNECT to a proxy, STARTTLS."""
+        first_record = _first_offsets(self._records, len(self._record_bounds) - 1)
+        first_segment = _first_offsets(self._segments, len(self._segment_bounds) - 1)
+        known = (first_record != _FAR) & (first_segment != _FAR)
+        begins = known & (first_record <= first_segment)
+        turned: Bool = known.reshape(-1, 2).any(axis=1) & ~begins.reshape(-1, 2).any(axis=1)
+        return turned
 
 
 def hear_all(
     buffer: Buffer, segments: Segments, records: TlsRecords, server_ports: Mapping[int, int], keylog: KeyLog | None
 ) -> dict[int, Dialogue]:
     """What each connection said, by id; connections without payload are absent. ``records`` are the TLS records of ``segments``."""
-    speaking = np.unique(segments.connection).tolist()
-    encrypted = set(np.unique(records.connection).tolist()) - _turned_to_tls(segments, records)
-    return {
-        i: _hear(buffer, segments, records if i in encrypted else None, i, server_ports[i], keylog) for i in speaking
-    }
+    ears = Ears(buffer, segments, records, server_ports.__getitem__, keylog)
+    return {i: ears.hear(i) for i in np.flatnonzero(ears.speaks).tolist()}
 
 
-def _turned_to_tls(segments: Segments, records: TlsRecords) -> set[int]:
-    """Connections that said something else before their first record: a CONNECT to a proxy, STARTTLS."""
-    first_record, first_segment = _first_offsets(records), _first_offsets(segments)
-    both = sorted(first_record.keys() & first_segment.keys())
-    begins = {
-        connection
-        for connection, direction in both
-        if first_record[connection, direction] <= first_segment[connection, direction]
-    }
-    return {connection for connection, _ in both} - begins
+def _first_offsets(table: Segments | TlsRecords, streams: int) -> Int64:
+    """Lowest stream offset of each stream."""
+    first = np.full(streams, _FAR, np.int64)
+    np.minimum.at(first, streams_of(table), table.stream_offset)
+    return first
 
 
-def _first_offsets(table: Segments | TlsRecords) -> dict[tuple[int, int], int]:
-    """Lowest stream offset of each (connection, direction)."""
-    stream = table.connection.astype(np.int64) * 2 + table.direction
-    order = np.lexsort((table.stream_offset, stream))
-    first = order[np.r_[True, stream[order][1:] != stream[order][:-1]]] if len(order) else order
-    keys = zip(table.connection[first].tolist(), table.direction[first].tolist(), strict=True)
-    return dict(zip(keys, table.stream_offset[first].tolist(), strict=True))
-
-
-def _hear(
-    buffer: Buffer,
-    segments: Segments,
-    records: TlsRecords | None,
-    connection: int,
-    server_port: int,
-    keylog: KeyLog | None,
-) -> Dialogue:
-    if records is None:
-        octets = [chunks(buffer, segments, rows_of(segments, connection, side)) for side in (CLIENT, SERVER)]
-        return listen(*octets, keylog=keylog, server_port=server_port)
-    client, server = (
-        list(record_views(buffer, segments, records, rows_of(records, connection, side))) for side in (CLIENT, SERVER)
-    )
-    return listen_tls(client, server, keylog=keylog, server_port=server_port)
+def _rows(bounds: Int64, connection: int, side: int) -> slice:
+    place = 2 * connection + side
+    return slice(int(bounds[place]), int(bounds[place + 1]))

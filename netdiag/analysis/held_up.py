@@ -15,7 +15,8 @@ class HeldUp:
     """The stalls of one connection; both directions together, and what overlaps is counted once."""
 
     def __init__(self, stalls: Stalls, connection_id: int) -> None:
-        low, high = np.searchsorted(stalls.connection, (connection_id, connection_id + 1)).tolist()
+        wanted = np.array((connection_id, connection_id + 1), stalls.connection.dtype)
+        low, high = np.searchsorted(stalls.connection, wanted).tolist()
         self._stalls = stalls.take(slice(low, high))
 
     def loss_ns(self, started_at: int, ended_at: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netdiag.wire.tables import Int64, Segments
+from netdiag.wire.tables import Int64, Segments, TlsRecords
 
 
 def in_stream_order(segments: Segments) -> Int64:
@@ -18,6 +18,12 @@ def in_stream_order(segments: Segments) -> Int64:
     return rows[np.lexsort((offset, stream))]
 
 
-def streams_of(segments: Segments) -> Int64:
+def streams_of(table: Segments | TlsRecords) -> Int64:
     """``2 × connection + direction`` of each row."""
-    return segments.connection.astype(np.int64) * 2 + segments.direction
+    return table.connection.astype(np.int64) * 2 + table.direction
+
+
+def bounds_of(table: Segments | TlsRecords, connections: int) -> Int64:
+    """``[2n + 1]``: the rows of direction ``d`` of connection ``c`` are ``bounds[2c + d]:bounds[2c + d + 1]``."""
+    counts = np.bincount(streams_of(table), minlength=2 * connections)
+    return np.concatenate(([0], np.cumsum(counts[: 2 * connections])))

@@ -16,8 +16,11 @@ from netdiag.wire.tables import NONE, Buffer, Segments, TlsRecords
 
 def rows_of(table: Segments | TlsRecords, connection: int, direction: int) -> slice:
     """The rows of one direction of one connection."""
-    low, high = np.searchsorted(table.connection, (connection, connection + 1)).tolist()
-    cut = low + int(np.searchsorted(table.direction[low:high], 1))
+    wanted = np.array(
+        (connection, connection + 1), table.connection.dtype
+    )  # of another type, the whole column would be converted
+    low, high = np.searchsorted(table.connection, wanted).tolist()
+    cut = low + int(np.count_nonzero(table.direction[low:high] == 0))
     return slice(low, cut) if direction == 0 else slice(cut, high)
 
 
