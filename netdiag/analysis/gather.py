@@ -45,7 +45,7 @@ def gather(windows: Iterable[Window]) -> Gathered:
         buffer = window.buffer
         captured += len(window.packets)
         spans.append(_span(window.packets))
-        link_types.update(window.interfaces[i].link_type for i in np.unique(window.packets.interface).tolist())
+        link_types |= _link_types(window)
         parts.append(decoder.decode(window))
     known = [span for span in spans if span is not None]
     return Gathered(
@@ -63,6 +63,12 @@ def gather(windows: Iterable[Window]) -> Gathered:
         not_decoded=dict(sum((p.not_decoded for p in parts), decoder.finish())),
         anomalies=tuple(a for p in parts for a in p.anomalies),
     )
+
+
+def _link_types(window: Window) -> set[int]:
+    """Of the interfaces that captured something; a packet may name an interface that the file does not describe."""
+    used = np.unique(window.packets.interface).tolist()
+    return {window.interfaces[i].link_type for i in used if 0 <= i < len(window.interfaces)}
 
 
 def _span(packets: Raw) -> tuple[int, int] | None:
