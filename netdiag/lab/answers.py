@@ -60,9 +60,10 @@ class Answer:
     pieces: list[Piece]
     head_due_ns: int
     framing: str
-    """``length``, ``chunked`` or ``close``."""
+    """``length``, ``chunked``, ``close``, or ``none`` (HTTP/2 needs none)."""
     behaviour: Behaviour
     interim: list[Interim] = field(default_factory=list)
+    trailers: Headers = field(default_factory=list)
 
     @property
     def body_bytes(self) -> int:
@@ -178,6 +179,32 @@ def _redirect(_: LabRequest, behaviour: Behaviour, __: random.Random, hops: str)
     return _plain(behaviour.status, b"", "text/plain", replace(behaviour, redirect=target))
 
 
+def _grpc(request: LabRequest, behaviour: Behaviour, rng: random.Random, method: str) -> Answer:
+    """One message, or as many as ``events`` at their times; the status is in the trailers, or in the head when there is no message."""
+    status = [("grpc-status", str(behaviour.grpc_status))]
+    headers = [("content-type", "application/grpc")]
+    if behaviour.grpc_status:
+        return Answer(
+            status=200,
+            headers=[*headers, *status],
+            pieces=[],
+            head_due_ns=ns(behaviour.wait_ms),
+            framing="none",
+            behaviour=behaviour,
+        )
+    if method == "Stream":
+        timed = replace(behaviour, role_first=False, usage=False, done=False)
+        pieces = [replace(p, data=_grpc_message(p.data)) for p in schedule.events(timed, EventShape("grpc"), rng)]
+    else:
+        pieces = schedule.plain(_grpc_message(b"hello " + request.body[5:]), behaviour)
+    answer = _through_hop(200, headers, pieces, behaviour, natural_framing="none")
+    return replace(answer, trailers=status)
+
+
+def _grpc_message(payload: bytes) -> bytes:
+    return b"\0" + len(payload).to_bytes(4, "big") + payload
+
+
 def _root(_: LabRequest, behaviour: Behaviour, __: random.Random) -> Answer:
     return _plain(behaviour.status, b"netdiag lab\n", "text/plain", behaviour)
 
@@ -194,6 +221,7 @@ _ROUTES: tuple[tuple[str, Callable[..., Answer]], ...] = (
     (r"/delay/(\d{1,7}(?:\.\d+)?)", _delay),
     (r"/redirect/(\d{1,2})", _redirect),
     (r"/echo", _echo),
+    (r"/llm\.Chat/(Once|Stream)", _grpc),
     (r"/", _root),
 )
 

@@ -28,6 +28,8 @@ class Behaviour:
     body_ms: float = 0.0
     """A plain body is spread evenly over this time after the head, in ``body_pieces``."""
     body_pieces: int = 1
+    grpc_status: int = 0
+    """Of the gRPC resources ``/llm.Chat/Once`` and ``/llm.Chat/Stream``; other than 0: no message, the status in the head (Trailers-Only)."""
     framing: str = "auto"
     """``length``, ``chunked`` or ``close`` (until-close, HTTP/1 only); auto: chunked for streams, length otherwise."""
     stream: bool | None = None

@@ -72,6 +72,19 @@ class LabConfig:
     read_ms_per_mib: float = 0.0
     """A slow reader: pause this long for each MiB of request body."""
 
+    # --- the machine behind
+    capacity: int | None = None
+    """Requests worked on at once; others queue."""
+    prefill_ms_per_kib: float = 0.0
+    """Reading the prompt: for each KiB of request body, before the schedule begins."""
+    cold_start_ms: float = 0.0
+    """What the first request, and the first after ``cold_after_ms`` of idleness, pays."""
+    cold_after_ms: float = 1000.0
+    backends: Sequence[float] = ()
+    """Extra milliseconds of each backend; a connection stays with the one that the seed gives it."""
+    tcp_info: bool = False
+    """Note the sender's TCP state with each event: what the client cannot see."""
+
     # --- HTTP/2
     settings_ms: float = 0.0
     """Withhold the server's SETTINGS."""

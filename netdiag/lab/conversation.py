@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from netdiag.lab.answers import Application
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
 from netdiag.lab.http1_server import Http1Conversation
 from netdiag.lab.http2_server import Http2Conversation
 from netdiag.lab.link import Connection, PeerGone, Received
 from netdiag.lab.truth import TruthLog
+from netdiag.lab.work import Backend
 
 H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 Handshake = Callable[[], Awaitable[str | None]]
@@ -23,11 +23,11 @@ class HandshakeFailed(Exception):
 
 
 async def serve_connection(
-    link: Connection, number: int, config: LabConfig, app: Application, log: TruthLog, handshake: Handshake | None
+    link: Connection, number: int, config: LabConfig, backend: Backend, log: TruthLog, handshake: Handshake | None
 ) -> None:
     """Serve until either side ends; ``number`` numbers the truth rows; without ``handshake`` it is clear text."""
     try:
-        reason = await _talk(link, number, config, app, log, handshake)
+        reason = await _talk(link, number, config, backend, log, handshake)
     except HandshakeFailed as failed:
         reason = "tls-failed"
         log.add("tls-failed", number, at=Stamp.now().wall_ns, reason=str(failed))
@@ -42,7 +42,7 @@ async def serve_connection(
 
 
 async def _talk(
-    link: Connection, number: int, config: LabConfig, app: Application, log: TruthLog, handshake: Handshake | None
+    link: Connection, number: int, config: LabConfig, backend: Backend, log: TruthLog, handshake: Handshake | None
 ) -> str:
     """Everything before the end; returns why it ends."""
     if number < config.refuse_first:
@@ -56,7 +56,7 @@ async def _talk(
     else:
         protocol, first = await _told_by_preface(link, config)
     kind = Http2Conversation if protocol == "h2" else Http1Conversation
-    return await kind(link, app, config, log, number).serve(first)
+    return await kind(link, backend, config, log, number).serve(first)
 
 
 async def _told_by_preface(link: Connection, config: LabConfig) -> tuple[str, Received | None]:

@@ -154,12 +154,19 @@ def _ndjson(shape: EventShape, kind: str) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
+def _grpc(shape: EventShape, kind: str) -> bytes:
+    """A protobuf message with one string field, without the gRPC prefix."""
+    text = shape.word().encode()
+    return b"\x0a" + bytes([len(text)]) + text
+
+
 _SHAPES: dict[str, Callable[[EventShape, str], bytes]] = {
     "openai-chat": _openai_chat,
     "openai-responses": _responses,
     "anthropic": _anthropic,
     "ndjson": _ndjson,
     "sse": _plain,
+    "grpc": _grpc,
 }
 
 

@@ -7,13 +7,14 @@ from http import HTTPStatus
 
 import h11
 
-from netdiag.lab.answers import Answer, Application, LabRequest
+from netdiag.lab.answers import Answer, LabRequest
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
 from netdiag.lab.link import Connection, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
+from netdiag.lab.work import Backend
 
 
 class IdleTimeout(Exception):
@@ -23,9 +24,9 @@ class IdleTimeout(Exception):
 class Http1Conversation:
     """Serves one connection until it ends; returns the reason."""
 
-    def __init__(self, link: Connection, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
+    def __init__(self, link: Connection, backend: Backend, config: LabConfig, log: TruthLog, connection: int) -> None:
         """``connection`` numbers the truth rows."""
-        self._link, self._app, self._config, self._log, self._id = link, app, config, log, connection
+        self._link, self._backend, self._config, self._log, self._id = link, backend, config, log, connection
         self._h11 = h11.Connection(h11.SERVER)
         self._count = 0
         self._last_received: Received | None = None
@@ -66,7 +67,7 @@ class Http1Conversation:
             target=event.target.decode("latin-1"),
             headers=[(n.decode("latin-1"), v.decode("latin-1")) for n, v in event.headers],
         )
-        behaviour = self._app.behaviour_or_default(head)
+        behaviour = self._backend.app.behaviour_or_default(head)
         await self._continue(behaviour)
         body = bytearray()
         while isinstance(event := await self._next_event(None), h11.Data):
@@ -120,11 +121,13 @@ class Http1Conversation:
     async def _exchange(self, request: LabRequest, behaviour: Behaviour, last: Received) -> str | None:
         facts = {"method": request.method, "path": request.target, "body_bytes": len(request.body)}
         self._row("request-last", last.at, **facts)
-        answer = self._app.answer(request)
-        closing = self._closing(answer)
-        sink = _Http1Sink(self._link, self._h11, closing=closing)
-        performance = Performance(answer, sink, self._log, connection=self._id, request=self._count)
-        await performance.give(Stamp.at_wall(last.at))
+        answer = self._backend.app.answer(request)
+        sink = _Http1Sink(self._link, self._h11, closing=self._closing(answer))
+        tcp_facts = self._link.tcp_facts if self._config.tcp_info else None
+        performance = Performance(
+            answer, sink, self._log, connection=self._id, request=self._count, tcp_facts=tcp_facts
+        )
+        await self._backend.work.give(performance, Stamp.at_wall(last.at), len(request.body), self._id)
         if sink.until_close or self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
             return "server-closed"
         return None
@@ -151,6 +154,7 @@ class _Http1Sink:
         self._h11 = connection
         self._closing = closing
         self._write_calls = 1
+        self._trailers: list[tuple[str, str]] = []
         self.until_close = False
 
     async def interim(self, status: int) -> Sent:
@@ -166,6 +170,7 @@ class _Http1Sink:
         if self._closing:
             headers.append(("connection", "close"))
         self._write_calls = answer.behaviour.write_calls
+        self._trailers = answer.trailers if answer.framing != "length" else []
         data = self._h11.send(h11.Response(status_code=answer.status, headers=headers, reason=_reason(answer.status)))
         if ends:
             data = (data or b"") + (self._h11.send(h11.EndOfMessage()) or b"")
@@ -189,7 +194,7 @@ class _Http1Sink:
     async def finish(self) -> Sent | None:
         if self.until_close:
             return None
-        octets = self._h11.send(h11.EndOfMessage()) or b""
+        octets = self._h11.send(h11.EndOfMessage(headers=self._trailers)) or b""
         return await self._link.send(octets) if octets else None
 
     async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> Sent:

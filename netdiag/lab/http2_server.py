@@ -14,12 +14,13 @@ import h2.exceptions
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
-from netdiag.lab.answers import Answer, Application, LabRequest
+from netdiag.lab.answers import Answer, LabRequest
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
 from netdiag.lab.link import Connection, PeerGone, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
+from netdiag.lab.work import Backend
 
 DEFAULT_WINDOW = 65_535
 _LARGEST_FLUSH = 1 << 17
@@ -38,9 +39,9 @@ class _Stream:
 class Http2Conversation:
     """Serves one connection until it ends; returns the reason."""
 
-    def __init__(self, link: Connection, app: Application, config: LabConfig, log: TruthLog, connection: int) -> None:
+    def __init__(self, link: Connection, backend: Backend, config: LabConfig, log: TruthLog, connection: int) -> None:
         """``connection`` numbers the truth rows."""
-        self._link, self._app, self._config, self._log, self._id = link, app, config, log, connection
+        self._link, self._backend, self._config, self._log, self._id = link, backend, config, log, connection
         self.h2 = h2.connection.H2Connection(
             h2.config.H2Configuration(client_side=False, header_encoding="utf-8", validate_outbound_headers=False)
         )
@@ -150,7 +151,7 @@ class Http2Conversation:
             self._spawn(self._continue(stream_id, self._streams[stream_id]))
 
     async def _continue(self, stream_id: int, stream: _Stream) -> None:
-        behaviour = self._app.behaviour_or_default(_request(stream))
+        behaviour = self._backend.app.behaviour_or_default(_request(stream))
         if behaviour.ignore_expect:
             return
         await until(Stamp.now().after(ns(behaviour.continue_ms)))
@@ -186,7 +187,7 @@ class Http2Conversation:
         request = _request(stream)
         facts = {"method": request.method, "path": request.target, "body_bytes": len(request.body)}
         self._row(stream.request, "request-last", last.at, **facts)
-        answer = self._app.answer(request)
+        answer = self._backend.app.answer(request)
         try:
             await self._give(answer, stream_id, stream, last)
         finally:
@@ -205,8 +206,11 @@ class Http2Conversation:
             await self.go_away(stream_id)
         sink = Http2Sink(self, stream_id, rst_code=answer.behaviour.rst_code)
         try:
-            performance = Performance(answer, sink, self._log, connection=self._id, request=stream.request)
-            await performance.give(Stamp.at_wall(last.at))
+            tcp_facts = self._link.tcp_facts if self._config.tcp_info else None
+            performance = Performance(
+                answer, sink, self._log, connection=self._id, request=stream.request, tcp_facts=tcp_facts
+            )
+            await self._backend.work.give(performance, Stamp.at_wall(last.at), len(stream.body), self._id)
         except BrokenOff:
             if sink.connection_broken:
                 self._end("broken-off")
@@ -277,6 +281,7 @@ class Http2Sink:
         self._rst_code = rst_code
         self._ended = False
         self._ends_with_data = False
+        self._trailers: list[tuple[str, str]] = []
         self.connection_broken = False
 
     async def interim(self, status: int) -> Sent:
@@ -289,7 +294,8 @@ class Http2Sink:
 
     async def head(self, answer: Answer, *, ends: bool) -> Sent:
         """HEADERS of the final response."""
-        self._ends_with_data = answer.framing == "length"
+        self._ends_with_data = answer.framing == "length" and not answer.trailers
+        self._trailers = answer.trailers
         headers = [(":status", str(answer.status)), *answer.headers, ("server", "netdiag-lab")]
         self._h2.send_headers(self._stream_id, headers, end_stream=ends)
         return await self._sent()
@@ -318,10 +324,13 @@ class Http2Sink:
         return [view[i : i + size] for i in range(0, len(view), size)]
 
     async def finish(self) -> Sent | None:
-        """An empty DATA frame with END_STREAM where the last octets did not carry it."""
+        """Trailers, or an empty DATA frame, with END_STREAM where the last octets did not carry it."""
         if self._ended:
             return None
-        self._h2.end_stream(self._stream_id)
+        if self._trailers:
+            self._h2.send_headers(self._stream_id, self._trailers, end_stream=True)
+        else:
+            self._h2.end_stream(self._stream_id)
         return await self._sent()
 
     async def break_off(self, rest: bytes, *, reset: bool, inside_record: bool) -> Sent:

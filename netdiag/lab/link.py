@@ -22,6 +22,9 @@ _TIMESPEC = struct.Struct("@ll")
 _RECEIVE_BYTES = 1 << 18
 _HELD_BYTES = 1 << 20
 """Received and not yet used: reading pauses above this, so the peer meets a closed window."""
+_TCP_INFO_BYTES = 104
+_TCP_INFO_FIELDS = (24, 68, 80, 100)
+"""Of linux/tcp.h: tcpi_unacked, tcpi_rtt, tcpi_snd_cwnd, tcpi_total_retrans."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -93,6 +96,9 @@ class Connection(Protocol):
 
     async def linger(self, seconds: float = 1.0) -> None:
         """Wait for the peer's end, then let go."""
+
+    def tcp_facts(self) -> dict[str, int]:
+        """The sender's state: ``unacked``, ``cwnd``, ``retransmits`` (all so far); empty where it is not known."""
 
 
 def stamp_arrivals(listener: socket.socket) -> None:
@@ -305,6 +311,17 @@ class Link:
         at = time.time_ns()
         self._detach()
         return at
+
+    def tcp_facts(self) -> dict[str, int]:
+        """From TCP_INFO (Linux): segments not acknowledged, congestion window in segments, segments sent again, round trip in ns."""
+        try:
+            info = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        except (OSError, AttributeError):
+            return {}
+        if len(info) < _TCP_INFO_BYTES:
+            return {}
+        unacked, rtt_us, cwnd, again = (struct.unpack_from("=I", info, at)[0] for at in _TCP_INFO_FIELDS)
+        return {"unacked": unacked, "rtt_ns": rtt_us * 1000, "cwnd": cwnd, "retransmits": again}
 
     def _detach(self) -> None:
         self._pause_reading()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,8 +67,18 @@ class _Breaker:
 class Performance:
     """One answer being given."""
 
-    def __init__(self, answer: Answer, sink: Sink, log: TruthLog, *, connection: int, request: int) -> None:
-        """``connection`` and ``request`` number the rows."""
+    def __init__(
+        self,
+        answer: Answer,
+        sink: Sink,
+        log: TruthLog,
+        *,
+        connection: int,
+        request: int,
+        tcp_facts: Callable[[], dict[str, int]] | None = None,
+    ) -> None:
+        """``connection`` and ``request`` number the rows; ``tcp_facts`` adds the sender's state to each event."""
+        self._tcp_facts = tcp_facts or dict
         self._answer = answer
         self._sink = sink
         self._log = log
@@ -93,6 +104,10 @@ class Performance:
             "headers", sent.at, status=answer.status, framing=answer.framing, scheduled_at=due.wall_ns, **place(sent)
         )
         await self._body(anchor, sent)
+
+    def note(self, kind: str, at: Stamp, **facts: object) -> None:
+        """A row of the truth about this request."""
+        self._row(kind, at.wall_ns, **facts)
 
     async def _body(self, anchor: Stamp, last: Sent) -> None:
         for index, piece in enumerate(self._answer.pieces):
@@ -124,7 +139,7 @@ class Performance:
 
     def _event(self, index: int, piece: Piece, due: Stamp, sent: Sent, size: int) -> None:
         facts = {"event": piece.kind, "scheduled_at": due.wall_ns, "size_bytes": size}
-        self._row("event", sent.at, index=index, **facts, **place(sent))
+        self._row("event", sent.at, index=index, **facts, **place(sent), **self._tcp_facts())
 
     async def _interrupt(self, rest: bytes) -> None:
         breaker = self._breaker

@@ -11,7 +11,6 @@ import socket
 from functools import partial
 from typing import TextIO
 
-from netdiag.lab.answers import Application
 from netdiag.lab.certificates import Authority
 from netdiag.lab.config import LabConfig
 from netdiag.lab.conversation import serve_connection
@@ -19,6 +18,7 @@ from netdiag.lab.link import Link
 from netdiag.lab.listening import AddressInUse, Sockets
 from netdiag.lab.service import Service
 from netdiag.lab.tls_server import TlsServer, handshake
+from netdiag.lab.work import Backend
 
 __all__ = ["AddressInUse", "LabConfig", "LabServer"]
 
@@ -31,7 +31,7 @@ class LabServer(Service):
         self.config = config = config or LabConfig()
         super().__init__(sockets_of(config), log_stream=log_stream)
         self.scheme = "https" if config.tls else "http"
-        self._application = Application(config.behaviour, config.seed)
+        self._backend = Backend.of(config)
         self._tls: TlsServer | None = None
 
     @property
@@ -53,7 +53,7 @@ class LabServer(Service):
         config = self.config
         link = Link(sock, nodelay=config.nodelay, record_bytes=config.record_bytes)
         secure = None if self._tls is None else partial(handshake, link, self._tls, config, self.log, number)
-        await serve_connection(link, number, config, self._application, self.log, secure)
+        await serve_connection(link, number, config, self._backend, self.log, secure)
 
 
 def sockets_of(config: LabConfig) -> Sockets:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from itertools import pairwise
 
@@ -486,8 +487,6 @@ def test_settings_that_cannot_be(settings: dict[str, object], named: str) -> Non
 def test_events_of_different_streams_do_not_delay_each_other(start_lab: StartLab) -> None:
     server = start_lab(Behaviour(events=10, gap_ms=10))
     with client_for(server) as one, client_for(server) as two:
-        import threading
-
         threads = [threading.Thread(target=lambda c=c: c.post(CHAT, json={"stream": True})) for c in (one, two)]
         for thread in threads:
             thread.start()
@@ -497,3 +496,82 @@ def test_events_of_different_streams_do_not_delay_each_other(start_lab: StartLab
         late = sorted(e.written_at - e.scheduled_at for e in exchange.events)
         assert late[len(late) // 2] < 5e6
         assert all(a.written_at <= b.written_at for a, b in pairwise(exchange.events))
+
+
+# --- the machine behind --------------------------------------------------------------------------------------------
+
+
+def together(server: LabServer, count: int, path: str) -> None:
+    """So many requests at once, each on a connection of its own."""
+
+    def call() -> None:
+        with client_for(server) as client:
+            client.get(path)
+
+    threads = [threading.Thread(target=call) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_more_requests_than_capacity_queue(start_lab: StartLab) -> None:
+    server = start_lab(Behaviour(wait_ms=60), capacity=1)
+    together(server, 3, "/v1/models")
+    queued = sorted(r.facts["queue_ns"] for r in server.log.of("work"))
+    assert len(queued) == 2, "the first does not queue"
+    assert 40e6 < queued[0] < queued[1]
+    assert queued[1] > 100e6
+
+
+def test_the_prompt_is_read_before_the_schedule(start_lab: StartLab) -> None:
+    server = start_lab(Behaviour(wait_ms=10), prefill_ms_per_kib=5)
+    with client_for(server) as client:
+        client.post("/v1/chat/completions", content=b"x" * 10_240)
+    (exchange,) = server.log.settle().exchanges()
+    assert (exchange.wait_ns or 0) >= 60e6
+
+
+def test_only_the_first_request_after_idleness_is_cold(start_lab: StartLab) -> None:
+    server = start_lab(cold_start_ms=60, cold_after_ms=100)
+    with client_for(server) as client:
+        client.get("/v1/models")
+        client.get("/v1/models")
+        time.sleep(0.15)
+        client.get("/v1/models")
+    waits = [(e.wait_ns or 0) >= 60e6 for e in server.log.settle().exchanges()]
+    assert waits == [True, False, True]
+
+
+def test_a_connection_stays_with_its_backend(start_lab: StartLab) -> None:
+    server = start_lab(backends=(0.0, 30.0), seed=1)
+    for _ in range(6):
+        with client_for(server) as client:
+            client.get("/v1/models")
+            client.get("/v1/models")
+    by_connection: dict[int, set[int]] = {}
+    for row in server.log.of("work"):
+        by_connection.setdefault(row.connection, set()).add(row.facts["backend"])
+    assert all(len(chosen) == 1 for chosen in by_connection.values())
+    assert set.union(*by_connection.values()) == {0, 1}
+
+
+def test_the_senders_state_is_noted_with_each_event(start_lab: StartLab) -> None:
+    server = start_lab(tcp_info=True)
+    with client_for(server) as client:
+        client.get("/v1/models")
+    server.log.settle()
+    (event,) = server.log.of("event")
+    assert event.facts["cwnd"] >= 10
+    assert event.facts["retransmits"] == 0
+
+
+@needs_curl
+@pytest.mark.peers
+@pytest.mark.parametrize(("query", "status"), [("", "0"), ("?grpc_status=8", "8")])
+def test_grpc_status_in_trailers_or_head(start_lab: StartLab, query: str, status: str) -> None:
+    server = start_lab()
+    result = curl(server, "/llm.Chat/Once" + query, "--http2", "-d", "12345me", "-D", "-", "-o", "/dev/null")
+    head, _, trailers = result.stdout.partition("\n\n")
+    where = head if query else trailers or result.stdout
+    assert f"grpc-status: {status}" in where.replace("\r", "")

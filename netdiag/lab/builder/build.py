@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from netdiag.lab.answers import Application
 from netdiag.lab.builder.dns_client import Resolution, StubResolver, name_server
 from netdiag.lab.builder.http_client import Http1Client, Http2Client
 from netdiag.lab.builder.marks import ExchangeMarks
@@ -32,6 +31,7 @@ from netdiag.lab.link import PeerGone
 from netdiag.lab.path import Path
 from netdiag.lab.scenario import ConnectionPlan, Scenario
 from netdiag.lab.truth import TruthLog
+from netdiag.lab.work import Backend
 
 EPOCH_NS = 1_790_000_000_000_000_000
 """When every scenario begins: 2026-09-21 14:13:20 UTC."""
@@ -90,7 +90,7 @@ class _Run:
         self._rng = random.Random(f"{scenario.seed}/hosts")
         self._network = Network(loop, scenario.seed, vantage=scenario.capture.at)
         self._keylog, self._log = KeyLog(), TruthLog()
-        self._app = Application(scenario.server.behaviour, scenario.seed)
+        self._backend = Backend.of(scenario.server)
         self._marks: list[ExchangeMarks] = []
         self._runs = [ConnectionRun(i, plan) for i, plan in enumerate(scenario.connections)]
         self._ended = [asyncio.Event() for _ in self._runs]
@@ -174,7 +174,7 @@ class _Run:
             return session.alpn
 
         secure = handshake if scenario.server.tls else None
-        await serve_connection(stream, run.number, scenario.server, self._app, self._log, secure)
+        await serve_connection(stream, run.number, scenario.server, self._backend, self._log, secure)
 
     # --- the client ------------------------------------------------------------------------------------------------
 

@@ -90,8 +90,10 @@ class Sender:
     last_sent_at: int = 0
     timer_at: int | None = None
     """When ``on_timer`` wants to be called; None when nothing is outstanding."""
+    congestion_window: int = 0
+    sent_again: int = 0
+    """Segments sent more than once."""
     _flights: list[Flight] = field(default_factory=list)
-    _congestion_window: int = 0
     _threshold: int | None = None
     _duplicates: int = 0
     _recovery_end: int | None = None
@@ -102,7 +104,7 @@ class Sender:
     def open(self, mss: int, now: int) -> None:
         """The handshake is done."""
         self.mss = mss
-        self._congestion_window = self.settings.initial_window_segments * mss
+        self.congestion_window = self.settings.initial_window_segments * mss
         self.last_sent_at = now
 
     @property
@@ -129,7 +131,7 @@ class Sender:
         idle = not self._flights and now - self.last_sent_at > self.rtt.rto_ns
         if idle and self.settings.slow_start_after_idle and self.nxt < len(self.stream):
             window = self.settings.initial_window_segments * self.mss
-            self._congestion_window = min(self._congestion_window, window)
+            self.congestion_window = min(self.congestion_window, window)
 
     def _next(self) -> Departure | None:
         unsent = len(self.stream) - self.nxt
@@ -138,7 +140,7 @@ class Sender:
                 return Departure(self.nxt, self.nxt, True, False, "new")
             return None
         window_room = self.una + self.peer_window - self.nxt
-        room = min(window_room, self._congestion_window - self.outstanding_bytes)
+        room = min(window_room, self.congestion_window - self.outstanding_bytes)
         size = min(self.mss, unsent, room)
         if size <= 0 or self._held_back(size, unsent):
             return None
@@ -188,10 +190,10 @@ class Sender:
         self._grow(sum(f.end - f.start for f in gone))
 
     def _grow(self, acked_bytes: int) -> None:
-        if self._threshold is None or self._congestion_window < self._threshold:
-            self._congestion_window += acked_bytes
+        if self._threshold is None or self.congestion_window < self._threshold:
+            self.congestion_window += acked_bytes
         else:
-            self._congestion_window += self.mss * acked_bytes // max(1, self._congestion_window)
+            self.congestion_window += self.mss * acked_bytes // max(1, self.congestion_window)
 
     def _mark_sacked(self, sacked: list[tuple[int, int]]) -> None:
         for flight in self._flights:
@@ -210,18 +212,19 @@ class Sender:
         if lost and self._recovery_end is None:
             self._recovery_end = self.nxt
             self._threshold = max(self.outstanding_bytes // 2, 2 * self.mss)
-            self._congestion_window = self._threshold
+            self.congestion_window = self._threshold
         for flight in lost:
             flight.lost = True
 
     def _resend_lost(self, now: int) -> None:
         for flight in self._flights:
             first = flight is self._flights[0]
-            if flight.lost and (first or self.outstanding_bytes < self._congestion_window):
+            if flight.lost and (first or self.outstanding_bytes < self.congestion_window):
                 self._resend(flight, "fast" if self._recovery_end is not None else "rto", now)
 
     def _resend(self, flight: Flight, kind: str, now: int) -> None:
         flight.lost, flight.resent, flight.sent_at = False, True, now
+        self.sent_again += 1
         self.emit(Departure(flight.start, flight.end, flight.fin, True, kind))
         self.last_sent_at = now
 
@@ -271,7 +274,7 @@ class Sender:
     def _time_out(self, now: int) -> None:
         self.rtt.backoff += 1
         self._threshold = max(self.outstanding_bytes // 2, 2 * self.mss)
-        self._congestion_window, self._recovery_end, self._duplicates = self.mss, None, 0
+        self.congestion_window, self._recovery_end, self._duplicates = self.mss, None, 0
         for flight in self._flights:
             flight.lost = not flight.sacked
         self._resend(self._flights[0], "rto", now)

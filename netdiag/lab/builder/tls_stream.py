@@ -184,6 +184,16 @@ class Stream:
     async def linger(self, seconds: float = 1.0) -> None:
         """Virtual time is free: nothing to wait for."""
 
+    def tcp_facts(self) -> dict[str, int]:
+        """From the model: octets not acknowledged and the congestion window, in segments as the kernel counts."""
+        sender = self.endpoint.sender
+        return {
+            "unacked": -(-(sender.nxt - sender.una) // sender.mss),
+            "rtt_ns": sender.rtt.smoothed_ns or 0,
+            "cwnd": sender.congestion_window // sender.mss,
+            "retransmits": sender.sent_again,
+        }
+
     def take_tickets(self) -> list[Ticket]:
         """Turn the tickets that have come into something to resume with."""
         out = []
