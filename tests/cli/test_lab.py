@@ -120,3 +120,10 @@ def test_serve_says_how_to_trust_it() -> None:
         process.terminate()
         process.communicate(timeout=20)
     assert process.returncode == 143
+
+
+def test_the_score_of_one_scenario(run: Run) -> None:
+    result = run("lab", "score", "--scenario", "clean-h1", "--seeds", "2", "--doses")
+    assert result.exit_code == 0, result.output
+    assert "2 runs" in result.stdout
+    assert "0 sums that are not the total" in result.stdout
