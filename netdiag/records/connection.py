@@ -44,9 +44,14 @@ class Side:
     """How long this side had filled its peer's window."""
     missing_bytes: int = 0
     """Octets that the peer acknowledged but the capture never saw: a capture gap, not loss."""
+    unseen_packets: int | None = None
+    """Packets that this side numbered (IPv4 identification) but the capture never saw, so lost before the capture point or by the
+    capture; None where its packets carry no running count."""
     loss_ns: int = 0
     """Time in which octets had arrived but lost ones before them had not: over holes, from seen to deliverable of the first octet
     after the hole; holes open at the same time are counted once."""
+    unseen_loss_ns: int = 0
+    """Silences at whose end lost data came back looking like new, told by the packet count alone: the loss cost at most this."""
     reordering_ns: int = 0
     """The same for holes that were filled sooner than a retransmission could."""
     first_payload_at: int | None = None

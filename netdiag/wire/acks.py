@@ -16,12 +16,18 @@ NOT_DATA = SYN | FIN | RST
 
 
 def keep_alives(flows: Flows) -> Bool:
-    """RFC 9293 section 3.8.4: at most one octet, one before the edge, and no SYN, FIN or RST."""
+    """RFC 9293 section 3.8.4: at most one octet, one before the edge, and no SYN, FIN or RST.
+
+    One octet that the peer has not acknowledged is a retransmission, unless its window is closed: then it probes the window.
+    """
     sequence, packets = flows.sequence, flows.packets
     sent = flows.starts[:-1][flows.stream] < np.arange(len(packets))
-    probes: Bool = (
-        sent & (packets.payload_bytes <= 1) & (sequence.begin == sequence.edge - 1) & ((packets.flags & NOT_DATA) == 0)
-    )
+    probes: Bool = sent & (packets.payload_bytes <= 1) & (sequence.begin == sequence.edge - 1)
+    probes &= (packets.flags & NOT_DATA) == 0
+    rows = np.flatnonzero(probes & (packets.payload_bytes == 1))
+    peer = flows.peer_row[rows]
+    idle = (peer == NONE) | (sequence.acked[peer] >= sequence.end[rows]) | (packets.window[peer] == 0)
+    probes[rows[~idle]] = False
     return probes
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.wire.packet_count import counting
 from netdiag.wire.sequence import FIN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.stream_order import in_stream_order, streams_of
@@ -14,8 +15,13 @@ from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, Segments
 if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
+_MOST_UNSEEN = 11
+"""A larger step of the identification at one place is more than a flight's loss."""
+_LEAST_SILENCE_NS = 10_000_000
+"""No sender retransmits by timer sooner (RFC 8985 section 7.2; Linux' least is two jiffies)."""
 
-def loss_stalls(flows: Flows, segments: Segments) -> Stalls:
+
+def loss_stalls(flows: Flows) -> Stalls:
     """For each hole that was filled: from when the first octet after it was seen until it was deliverable (phases.md).
 
     Holes of a direction that were open at the same time are counted once, so that the sum never exceeds the time that passed.
@@ -44,6 +50,35 @@ def loss_stalls(flows: Flows, segments: Segments) -> Stalls:
         if chosen.any()
     ]
     return Stalls.concat(parts)
+
+
+def unseen_loss_stalls(flows: Flows) -> Stalls:
+    """Silences that end with new data before which the sender had numbered a packet that was never captured, although there was
+    nothing that a bare acknowledgement could have been about."""
+    packets, sequence = flows.packets, flows.sequence
+    moved, stream = flows.transmissions.identification_steps, flows.stream
+    fresh = (
+        sequence.occupies & (sequence.begin == sequence.edge) & (packets.payload_bytes > 0) & (flows.peer_row != NONE)
+    )
+    rows = np.flatnonzero((moved >= 2) & (moved <= _MOST_UNSEEN) & fresh)
+    rows = rows[counting(flows, moved, straight=True)[stream[rows]]] if rows.size else rows
+    if not rows.size:
+        return Stalls.none()
+    peer = flows.peer_row[rows]
+    said = np.maximum(sequence.edge[peer], np.where(sequence.occupies[peer], sequence.end[peer], 0))
+    rtt_ns = flows.transmissions.handshake.rtt_ns[flows.connection[rows]]
+    quiet_ns = packets.captured_at[rows] - packets.captured_at[rows - 1]
+    rows = rows[(sequence.acked[rows - 1] >= said) & (quiet_ns > np.maximum(rtt_ns, _LEAST_SILENCE_NS))]
+    return Stalls.of(
+        connection=flows.connection[rows],
+        direction=flows.side[rows],
+        kind=StallKind.UNSEEN_LOSS,
+        started_at=packets.captured_at[rows - 1],
+        ended_at=packets.captured_at[rows],
+        first_packet=packets.number[rows - 1],
+        last_packet=packets.number[rows],
+        stream=stream[rows],
+    )
 
 
 def _kind_of(flows: Flows, rows: Int64) -> Int64:

@@ -15,6 +15,7 @@ import numpy as np
 
 from netdiag.wire.duplicate_sack import reported_twice
 from netdiag.wire.holes import Fills
+from netdiag.wire.options import sack_blocks
 from netdiag.wire.sequence import FIN
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, UInt8
 
@@ -29,7 +30,6 @@ MIN_RTO_NS = 180_000_000
 """Linux waits at least 200 ms; less a little for its timer's granularity."""
 _COUNTED = 1000
 """Two packets of one burst have identifications no further apart."""
-_MOSTLY = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,18 @@ class Resent:
     """A retransmission that nothing but a timer explains: it came a retransmission time-out after the direction's previous packet."""
 
 
-def resent(flows: Flows, fills: Fills, copies: Bool, rtt_ns: Int64, duplicate_acks: Int64) -> Resent:
-    """Classify. ``rtt_ns`` per connection (NONE: unknown); ``duplicate_acks`` per row: how many in a row the sender had sent by then."""
+def resent(
+    flows: Flows,
+    fills: Fills,
+    copies: Bool,
+    probes: Bool,
+    *,
+    rtt_ns: Int64,
+    duplicate_acks: Int64,
+    numbering: Bool,
+) -> Resent:
+    """Classify. ``probes`` are the keep-alives; ``rtt_ns`` per connection (NONE: unknown); ``duplicate_acks`` per row: how many in a row
+    the sender had sent by then; ``numbering`` per direction: its packets carry a running count."""
     rows = np.flatnonzero(flows.sequence.occupies & (flows.sequence.begin < flows.sequence.edge))
     kinds = np.full(len(rows), SegmentKind.RETRANSMISSION, np.uint8)
     if not rows.size:
@@ -52,10 +62,10 @@ def resent(flows: Flows, fills: Fills, copies: Bool, rtt_ns: Int64, duplicate_ac
     late = _Late.of(flows, rows, fills, rtt_ns)
     kinds[late.tail_loss_probe()] = SegmentKind.TAIL_LOSS_PROBE
     kinds[late.asked_for(duplicate_acks)] = SegmentKind.FAST_RETRANSMISSION
-    kinds[_reordered(flows, fills, rows, late.rtt_ns)] = SegmentKind.OUT_OF_ORDER
+    kinds[_reordered(flows, fills, rows, late.rtt_ns, numbering)] = SegmentKind.OUT_OF_ORDER
     kinds[late.acknowledged_before() | late.reported_twice()] = SegmentKind.SPURIOUS
     kinds[late.after_window_probe()] = SegmentKind.NEW
-    kinds[late.keep_alive()] = SegmentKind.KEEP_ALIVE
+    kinds[probes[rows] & (late.payload == 1)] = SegmentKind.KEEP_ALIVE
     kinds[copies[rows]] = SegmentKind.CAPTURE_DUPLICATE
     by_timer = (late.quiet_ns >= MIN_RTO_NS) & (kinds == SegmentKind.RETRANSMISSION)
     return Resent(rows, kinds, by_timer)
@@ -105,9 +115,6 @@ class _Late:
             answered_ns=at - packets.captured_at[peer],
         )
 
-    def keep_alive(self) -> Bool:
-        return np.asarray((self.payload == 1) & ~self.fin & (self.begin == self.edge - 1))
-
     def after_window_probe(self) -> Bool:
         """Begins with the octet that probed a closed window (RFC 9293 section 3.8.6.1), and goes on beyond the edge."""
         return np.asarray((self.payload > 1) & (self.begin == self.edge - 1) & (self.end > self.edge))
@@ -119,17 +126,30 @@ class _Late:
         return ~self.brings_new & (self.payload > 0) & reported_twice(self.flows, self.rows, self.begin, self.end)
 
     def asked_for(self, duplicate_acks: Int64) -> Bool:
-        """While the peer repeats its acknowledgement, and as soon after it as the word can travel."""
-        repeated = (self.peer != NONE) & (duplicate_acks[self.peer] >= 1) & (self.begin >= self.acked)
-        return np.asarray(repeated & (self.answered_ns < np.maximum(FAST_NS, self.rtt_ns + self.rtt_ns // 2)))
+        """While the peer repeats its acknowledgement or reports octets beyond a hole (RFC 6675, RFC 8985), and as soon after it as the
+        word can travel."""
+        blocks = sack_blocks(self.flows.packets, np.maximum(self.peer, 0), self.flows.buffer)
+        asks = (duplicate_acks[self.peer] >= 1) | (blocks.first_left != NONE)
+        asks &= (self.peer != NONE) & (self.begin >= self.acked)
+        return np.asarray(asks & (self.answered_ns < np.maximum(FAST_NS, self.rtt_ns + self.rtt_ns // 2)))
 
     def tail_loss_probe(self) -> Bool:
-        """The last segment again although earlier ones are outstanding, after silence (RFC 8985 section 7.3)."""
-        last = (self.end >= self.edge - self.fin) & (self.begin > self.acked) & (self.acked >= 0)
-        return np.asarray(last & (self.payload > 0) & (self.quiet_ns > self.rtt_ns))
+        """The last segment, again for the first time, after silence: what a sender with RACK-TLP does before its time-out (RFC 8985
+        section 7.3). With several segments outstanding it can be nothing else; with one, a sender without TLP would look the same."""
+        last = (self.end == self.edge - self.fin) & (self.payload > 0) & (self.quiet_ns > self.rtt_ns)
+        return np.asarray(last & self.for_the_first_time())
+
+    def for_the_first_time(self) -> Bool:
+        stream = self.flows.stream[self.rows]
+        order = np.lexsort((self.rows, self.begin, stream))
+        again = np.zeros(len(order), np.bool_)
+        again[1:] = (self.begin[order[1:]] == self.begin[order[:-1]]) & (stream[order[1:]] == stream[order[:-1]])
+        first = np.empty_like(again)
+        first[order] = ~again
+        return first
 
 
-def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64) -> Bool:
+def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64, numbering: Bool) -> Bool:
     """Fills a hole, and was sent before the packet that left it: by the sender's packet count where it keeps one, else because it came
     sooner than word of the hole could reach the sender and a retransmission come back."""
     out = np.zeros(len(rows), np.bool_)
@@ -141,20 +161,7 @@ def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64) -> Bool:
     at, identification = flows.packets.captured_at, flows.packets.ip_id
     soon = at[filling] - at[after] < rtt_ns[place]
     ahead = (identification[filling] - identification[after]).astype(np.int16).astype(np.int64)
-    counted = _counts_packets(flows, after, filling) & (ahead != 0) & (np.abs(ahead) < _COUNTED)
+    numbered = (identification[filling] > 0) & (identification[after] > 0) & numbering[flows.stream[filling]]
+    counted = numbered & (ahead != 0) & (np.abs(ahead) < _COUNTED)
     out[place] = np.where(counted, ahead < 0, soon)
     return out
-
-
-def _counts_packets(flows: Flows, one: Int64, other: Int64) -> Bool:
-    """Whether the directions of these rows number their packets one after the other (IPv4 only)."""
-    identification, stream = flows.packets.ip_id, flows.stream
-    counts: dict[int, bool] = {}
-    for direction in np.unique(stream[one]).tolist():
-        ids = identification[int(flows.starts[direction]) : int(flows.starts[direction + 1])]
-        ids = ids[ids > 0]
-        steps = np.diff(ids).astype(np.int16)
-        small = np.count_nonzero((steps != 0) & (np.abs(steps.astype(np.int64)) < _COUNTED))
-        counts[direction] = bool(len(steps) >= 4 and small >= _MOSTLY * len(steps))
-    known = np.array([counts[direction] for direction in stream[one].tolist()], np.bool_)
-    return known & (identification[one] > 0) & (identification[other] > 0)

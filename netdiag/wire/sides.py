@@ -10,6 +10,7 @@ from netdiag.records.connection import Side
 from netdiag.wire.close import close
 from netdiag.wire.connections import Flows
 from netdiag.wire.options import syn_options
+from netdiag.wire.packet_count import unseen_packets
 from netdiag.wire.sequence import SYN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, SegmentKind, Segments, Table
@@ -46,7 +47,9 @@ class SideTable(Table):
     zero_window_ns: Int64
     window_full_ns: Int64
     missing_bytes: Int64
+    unseen_packets: Int64
     loss_ns: Int64
+    unseen_loss_ns: Int64
     reordering_ns: Int64
     first_payload_at: Int64
     first_payload_packet: Int64
@@ -73,6 +76,7 @@ class SideTable(Table):
             zero_window_ns=_durations(stalls, StallKind.ZERO_WINDOW, len(self)),
             window_full_ns=_durations(stalls, StallKind.FULL_WINDOW, len(self)),
             loss_ns=_durations(stalls, StallKind.LOSS, len(self)),
+            unseen_loss_ns=_durations(stalls, StallKind.UNSEEN_LOSS, len(self)),
             reordering_ns=_durations(stalls, StallKind.REORDERING, len(self)),
             missing_bytes=missing_bytes,
         )
@@ -107,7 +111,9 @@ def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
         zero_window_ns=nothing,
         window_full_ns=nothing,
         missing_bytes=nothing,
+        unseen_packets=unseen_packets(flows, found.identification_steps),
         loss_ns=nothing,
+        unseen_loss_ns=nothing,
         reordering_ns=nothing,
         first_payload_at=_pick(packets.captured_at, first),
         first_payload_packet=_pick(packets.number, first),

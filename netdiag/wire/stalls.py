@@ -23,6 +23,9 @@ class StallKind(IntEnum):
     """``direction`` announced a window of 0: its receiver did not read. (What waited is the other direction's data.)"""
     FULL_WINDOW = 3
     """``direction`` had filled its peer's window."""
+    UNSEEN_LOSS = 4
+    """By the sender's packet count, data was lost before the capture point and came back after silence, looking like new. The
+    interval begins with the direction's packet before, so the loss cost at most this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from netdiag.wire.acks import duplicate_acks, keep_alives, runs
 from netdiag.wire.duplicates import captured_twice
 from netdiag.wire.handshake import Handshake, handshake
 from netdiag.wire.holes import Fills, find_holes
+from netdiag.wire.packet_count import counting, steps
 from netdiag.wire.resent import Resent, resent
-from netdiag.wire.tables import Bool
+from netdiag.wire.tables import Bool, Int64
 
 if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
@@ -27,6 +28,8 @@ class Transmissions:
     duplicate_acks: Bool
     fills: Fills
     """Holes, and what late packets brought into them."""
+    identification_steps: Int64
+    """``packet_count.steps`` of each row."""
     resent: Resent
     """Packets from before the edge, and why."""
     handshake: Handshake
@@ -40,11 +43,21 @@ def transmissions(flows: Flows) -> Transmissions:
     probes = keep_alives(flows)
     duplicates = duplicate_acks(flows, copies, probes)
     fills = find_holes(sequence, flows.starts, direction)
+    moved = steps(flows, copies)
     return Transmissions(
         copies=copies,
         keep_alives=probes & ~copies,
         duplicate_acks=duplicates,
         fills=fills,
-        resent=resent(flows, fills, copies, opened.rtt_ns, runs(flows, duplicates)),
+        identification_steps=moved,
+        resent=resent(
+            flows,
+            fills,
+            copies,
+            probes,
+            rtt_ns=opened.rtt_ns,
+            duplicate_acks=runs(flows, duplicates),
+            numbering=counting(flows, moved, straight=False),
+        ),
         handshake=opened,
     )
