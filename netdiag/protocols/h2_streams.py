@@ -18,6 +18,7 @@ from netdiag.wire.chunk import Moment
 MAX_LIVE_STREAMS = 10_000
 _MAX_INTERIM = 100
 _MOST_UNASKED = 64
+_MOST_GOAWAYS = 100
 _MOST_GIVEN_UP = 256
 _FRAME_HEADER_BYTES = 9
 
@@ -53,6 +54,7 @@ class Streams:
         # Streams on which a side has begun a message and not ended it: somebody who can be stopped by a window.
         self._unfinished = [0, 0]
         self._unasked: deque[int] = deque()
+        self._goaways = 0
         self._given_up: dict[int, Turn] = {}
 
     def get(self, stream_id: int) -> Stream | None:
@@ -232,6 +234,9 @@ class Streams:
 
     def goaway(self, side: int, last_stream_id: int, code: int, moment: Moment) -> None:
         """GOAWAY (RFC 9113 section 6.8): streams above were not processed by its sender."""
+        self._goaways += 1
+        if self._goaways > _MOST_GOAWAYS:
+            return
         mine = 1 if side == SERVER else 0  # the client's streams are odd
         for stream_id in [s for s in self._live if s > last_stream_id and s & 1 == mine]:
             stream = self._live[stream_id]
