@@ -32,7 +32,7 @@ from netdiag.probe.interim import tap_for
 from netdiag.probe.limits import Deadline, deadline
 from netdiag.probe.recorded_socket import RecordedSocket
 from netdiag.probe.resolver import Resolver
-from netdiag.probe.tls import ALPN, Layer, TlsLayer, suite_name
+from netdiag.probe.tls import ALPN, Layer, TlsEngine, TlsLayer, suite_name
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.recording import Span
 
@@ -58,14 +58,14 @@ class SessionCache:
 
 
 class RecordingBackend(httpcore.NetworkBackend):
-    """One per arm: ``protocol`` is the one ALPN name offered to targets; ``sessions`` makes the arm resume."""
+    """One per arm: ``protocol`` is the one ALPN name offered to targets (None: what the context offers); ``sessions`` makes the arm resume."""
 
     def __init__(
         self,
         recorder: Recorder,
         resolver: Resolver,
         *,
-        protocol: str,
+        protocol: str | None,
         family: str | None = None,
         tls_timeout_s: float | None = None,
         sessions: SessionCache | None = None,
@@ -217,7 +217,7 @@ class RecordingStream(httpcore.NetworkStream):
             return
         if self._tls is not None:
             if self._backend.sessions is not None:
-                self._backend.sessions.keep(self._host, self._port, self._tls.object.session)
+                self._backend.sessions.keep(self._host, self._port, self._tls.engine.object.session)
             self._tls.say_goodbye(deadline(LINGER_S, None))
         self._log.closed_at = self._socket.close(linger_s=0.0 if self._log.error else LINGER_S)
 
@@ -228,16 +228,16 @@ class RecordingStream(httpcore.NetworkStream):
         name = server_hostname or self._host
         to_proxy = ssl_context is self._backend.proxy_context
         session = None if self._backend.sessions is None or to_proxy else self._backend.sessions.get(name, self._port)
-        layer = TlsLayer(
-            self._top(), ssl_context, name, protocol=ALPN["h1" if to_proxy else self._backend.protocol], session=session
-        )
+        wanted = "h1" if to_proxy else self._backend.protocol
+        engine = TlsEngine(ssl_context, name, protocol=None if wanted is None else ALPN[wanted], session=session)
+        layer = TlsLayer(self._top(), engine)
         self._handshake(layer, name, _limit(_least(timeout, self._backend.tls_timeout_s)))
         return RecordingStream(self._backend, self._log, self._socket, host=name, port=self._port, tls=layer)
 
     def get_extra_info(self, info: str) -> Any:
         """httpcore's names, and ``connection_log``."""
         if info == "ssl_object":
-            return None if self._tls is None else self._tls.object
+            return None if self._tls is None else self._tls.engine.object
         if info == "client_addr":
             return self._socket.sock.getsockname()
         if info == "server_addr":
@@ -269,7 +269,7 @@ class RecordingStream(httpcore.NetworkStream):
         started_at = self._backend.recorder.clock.now()
         try:
             layer.handshake(limit)
-            self._note_session(layer, name)
+            note_session(self._log, layer.engine, name, self._backend.protocol)
         except Exception as error:
             failed = _as_tls_failure(error)
             self._log.tls_error = self._log.error = reason_of(failed)
@@ -278,16 +278,18 @@ class RecordingStream(httpcore.NetworkStream):
         finally:
             self._log.tls = Span(started_at=started_at, ended_at=self._backend.recorder.clock.now())
 
-    def _note_session(self, layer: TlsLayer, name: str) -> None:
-        log, session = self._log, layer.object
-        log.sni = None if _is_address(name) else name
-        log.tls_version = session.version()
-        cipher = session.cipher()
-        log.cipher_suite = None if cipher is None else suite_name(session.context, cipher[0])
-        log.alpn = session.selected_alpn_protocol()
-        log.resumed = session.session_reused
-        if self._backend.protocol == "h2" and layer.protocol == "h2" and log.alpn != "h2":
-            raise ProtocolNotOffered(f"the server chose {log.alpn or 'no protocol'} instead of h2")
+
+def note_session(log: ConnectionLog, engine: TlsEngine, name: str, wanted: str | None) -> None:
+    """What was negotiated. Raises ``ProtocolNotOffered`` when h2 was wanted and is not it."""
+    session = engine.object
+    log.sni = None if _is_address(name) else name
+    log.tls_version = session.version()
+    cipher = session.cipher()
+    log.cipher_suite = None if cipher is None else suite_name(session.context, cipher[0])
+    log.alpn = session.selected_alpn_protocol()
+    log.resumed = session.session_reused
+    if wanted == "h2" and engine.protocol == "h2" and log.alpn != "h2":
+        raise ProtocolNotOffered(f"the server chose {log.alpn or 'no protocol'} instead of h2")
 
 
 _METADATA = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"})

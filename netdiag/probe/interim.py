@@ -104,6 +104,6 @@ def _fragment(payload: bytes, flags: int) -> bytes:
     return payload[start + (5 if flags & _PRIORITY else 0) : end]
 
 
-def tap_for(alpn: str | None, protocol: str) -> InterimTap:
+def tap_for(alpn: str | None, protocol: str | None) -> InterimTap:
     """The tap for what the connection turned out to speak; the arm's protocol decides in clear text."""
     return Http2Tap() if alpn == "h2" or (alpn is None and protocol == "h2") else Http1Tap()

@@ -64,22 +64,28 @@ class RecordedSocket:
 
     def write(self, data: bytes, limit: Deadline) -> int:
         """Send all of it; the instant just before the first call. Raises a time-out or a reset as httpcore's exceptions."""
-        first_at = 0
-        view = memoryview(data)
+        first_at, view = 0, memoryview(data)
         while view:
-            piece = view[:WRITE_BYTES]
             at = self._clock.now()
-            try:
-                sent = self.sock.send(piece)
-            except BlockingIOError:
+            sent = self.write_ready(view)
+            if sent is None:
                 self._wait_writable(limit)
                 continue
-            except OSError as error:
-                raise read_failure(error) from error
-            first_at = first_at or at
-            self._keep_write(bytes(piece[:sent]), at)
-            view = view[sent:]
+            first_at, view = first_at or at, view[sent:]
         return first_at or self._clock.now()
+
+    def write_ready(self, view: memoryview) -> int | None:
+        """Send some octets without waiting; how many, or None when the send buffer is full."""
+        piece = view[:WRITE_BYTES]
+        at = self._clock.now()
+        try:
+            sent = self.sock.send(piece)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise read_failure(error) from error
+        self._keep_write(bytes(piece[:sent]), at)
+        return sent
 
     def read(self, limit: Deadline) -> bytes:
         """What has arrived, waiting for it if need be; empty at the end of the stream."""
@@ -107,23 +113,34 @@ class RecordedSocket:
 
     def is_readable(self) -> bool:
         """Whether octets or the end of the stream wait to be read (queued transmit stamps do not count)."""
-        self._take_stamps()
+        self.take_stamps()
         return self.at_end or _poll(self.sock, selectors.EVENT_READ, 0.0)
 
     def close(self, *, linger_s: float) -> int:
         """Say goodbye, give the server ``linger_s`` to do the same, take the last stamps, close. Returns when the goodbye was said."""
-        if self._closed:
+        at = self.say_goodbye()
+        if at is None:
             return self._clock.now()
+        if linger_s > 0:
+            self._linger(deadline(linger_s, None))
+        self.release()
+        return at
+
+    def say_goodbye(self) -> int | None:
+        """TCP_INFO, then FIN. When that was; None when it has been done before."""
+        if self._closed:
+            return None
         self._closed = True
         self.tcp_info = kernel.tcp_info(self.sock)
         at = self._clock.now()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
-            if linger_s > 0:
-                self._linger(deadline(linger_s, None))
-        self._take_stamps()
-        self.sock.close()
         return at
+
+    def release(self) -> None:
+        """Take the last stamps and close the descriptor."""
+        self.take_stamps()
+        self.sock.close()
 
     def _linger(self, limit: Deadline) -> None:
         """Unread octets would turn the FIN into a RST (RFC 9293 section 3.6.1), so read to the end, within reason."""
@@ -138,7 +155,8 @@ class RecordedSocket:
             self._writes[(self._sent_octets - 1) & 0xFFFFFFFF] = operation
         self._operations.append(operation)
 
-    def _take_stamps(self) -> None:
+    def take_stamps(self) -> None:
+        """Move the kernel's queued transmit stamps to their writes. Whoever polls the socket must do this when nothing else is ready."""
         if not self._stamped or not self._stamps_lock.acquire(blocking=False):
             return
         try:
@@ -163,13 +181,13 @@ class RecordedSocket:
 
     def _wait_readable(self, limit: Deadline) -> None:
         while not _poll(self.sock, selectors.EVENT_READ, limit.left_s()):
-            self._take_stamps()
+            self.take_stamps()
             if limit.left_s() <= 0:
                 raise limit.read_failure()
 
     def _wait_writable(self, limit: Deadline) -> None:
         while not _poll(self.sock, selectors.EVENT_WRITE, limit.left_s()):
-            self._take_stamps()
+            self.take_stamps()
             if limit.left_s() <= 0:
                 raise limit.write_failure()
 

@@ -123,95 +123,60 @@ class Layer(Protocol):
         """Some octets without waiting; None when there are none now."""
 
 
-class TlsLayer:
-    """One client session over a layer. OpenSSL's objects are not thread-safe, so a lock surrounds each use of them, but no waiting."""
+class TlsEngine:
+    """One client session without any I/O: octets in, octets out. OpenSSL's objects are not thread-safe, so a lock surrounds each use."""
 
     READ_BYTES = 1 << 16
 
     def __init__(
         self,
-        below: Layer,
         context: ssl.SSLContext,
         server_hostname: str,
         *,
-        protocol: str,
+        protocol: str | None,
         session: ssl.SSLSession | None = None,
     ) -> None:
-        """``protocol`` is the only ALPN name offered."""
+        """``protocol`` is the only ALPN name offered; None leaves the context's as they are."""
         self.protocol = protocol
-        self._below = below
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        context.set_alpn_protocols([protocol])
+        if protocol is not None:
+            context.set_alpn_protocols([protocol])
         self.object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname, session=session)
-        self._engine_lock, self._write_lock = threading.Lock(), threading.Lock()
-        self._plaintext = b""
-        """Read ahead by ``read_ready``."""
+        self._lock = threading.Lock()
+        self._read_ahead = b""
         self.at_end = False
+        """close_notify, or the end of the stream, has come."""
 
-    def handshake(self, limit: Deadline) -> None:
-        """Raises ``TlsFailed``, or ``ProtocolNotOffered`` when the server turns the ALPN name down."""
+    def shake(self) -> bool:
+        """One turn of the handshake; True when it is complete. Raises ``ssl.SSLError``. There may be ``output`` either way."""
         try:
-            while not self._step(limit):
-                pass
-        except ssl.SSLError as error:
-            self._send_alert(limit)
-            raise _handshake_failure(error) from error
+            with self._lock:
+                self.object.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
 
-    def write(self, data: bytes, limit: Deadline) -> int:
-        """Encrypt and send all; the instant of the first system call."""
+    def encrypt(self, data: bytes) -> bytes:
+        """Records to send, those of the session itself included."""
         view = memoryview(data)
-        with self._write_lock:
+        with self._lock:
             while view:
-                with self._engine_lock:
-                    written = self.object.write(view)
-                view = view[written:]
-            return self._below.write(self._outgoing.read(), limit)
+                view = view[self.object.write(view) :]
+        return self.output()
 
-    def read(self, limit: Deadline) -> bytes:
-        """One record's plaintext, or what was read ahead; empty after close_notify or the end of the stream."""
-        while True:
-            data = self._decrypt()
-            if data is not None:
-                return data
-            self._feed(self._below.read(limit))
+    def output(self) -> bytes:
+        """What the session itself wants sent."""
+        return self._outgoing.read()
 
-    def read_ready(self) -> bytes | None:
-        """As ``read``, without waiting."""
-        while True:
-            data = self._decrypt()
-            if data is not None:
-                return data
-            if (raw := self._below.read_ready()) is None:
-                return None
-            self._feed(raw)
-
-    def is_readable(self) -> bool:
-        """Whether plaintext or the end of the stream is there. Session tickets alone are neither; they are consumed."""
-        data = self.read_ready()
-        if data:
-            self._plaintext = data + self._plaintext
-        return data is not None
-
-    def say_goodbye(self, limit: Deadline) -> None:
-        """Send close_notify (RFC 8446 section 6.1), without waiting for the peer's."""
-        with contextlib.suppress(ssl.SSLError, OSError, Exception):
-            with self._engine_lock:
-                self._unwrap()
-            self._flush(limit)
-
-    def _unwrap(self) -> None:
-        with contextlib.suppress(ssl.SSLWantReadError):
-            self.object.unwrap()
-
-    def _decrypt(self) -> bytes | None:
-        """Plaintext, b"" at the end, None when more octets are needed."""
-        if self._plaintext:
-            data, self._plaintext = self._plaintext, b""
+    def decrypt(self) -> bytes | None:
+        """Plaintext; b"" at the end; None when more octets are needed. Raises ``ConnectionBroken``."""
+        if self._read_ahead:
+            data, self._read_ahead = self._read_ahead, b""
             return data
         if self.at_end:
             return b""
         try:
-            with self._engine_lock:
+            with self._lock:
                 data = self.object.read(self.READ_BYTES)
         except ssl.SSLWantReadError:
             return None
@@ -222,33 +187,82 @@ class TlsLayer:
         self.at_end = not data
         return data
 
-    def _feed(self, raw: bytes) -> None:
-        with self._engine_lock:
+    def feed(self, raw: bytes) -> None:
+        """Octets from the wire; empty at the end of the stream."""
+        with self._lock:
             if raw:
                 self._incoming.write(raw)
             else:
                 self._incoming.write_eof()
 
-    def _step(self, limit: Deadline) -> bool:
-        """One turn of the handshake; True when it is complete and its last flight is on its way."""
+    def put_back(self, data: bytes) -> None:
+        """Plaintext that was only looked at."""
+        self._read_ahead = data + self._read_ahead
+
+    def say_goodbye(self) -> bytes:
+        """close_notify (RFC 8446 section 6.1), where the session is in a state to send it."""
+        with contextlib.suppress(ssl.SSLError, ValueError), self._lock:
+            self.object.unwrap()
+        return self.output()
+
+
+class TlsLayer:
+    """A session over a layer below. Writers and readers may be different threads; no lock is held while waiting to read."""
+
+    def __init__(self, below: Layer, engine: TlsEngine) -> None:
+        self._below = below
+        self.engine = engine
+        self._write_lock = threading.Lock()
+
+    def handshake(self, limit: Deadline) -> None:
+        """Raises ``TlsFailed``, or ``ProtocolNotOffered`` when the server turns the ALPN name down."""
         try:
-            self.object.do_handshake()
-        except ssl.SSLWantReadError:
+            while not self.engine.shake():
+                self._flush(limit)
+                self.engine.feed(self._below.read(limit))
             self._flush(limit)
-            self._feed(self._below.read(limit))
-            return False
-        self._flush(limit)
-        return True
+        except ssl.SSLError as error:
+            with contextlib.suppress(
+                Exception
+            ):  # the alert: so that the server's log, and the capture, show why we gave up
+                self._flush(limit)
+            raise handshake_failure(error) from error
+
+    def write(self, data: bytes, limit: Deadline) -> int:
+        """Encrypt and send all; the instant of the first system call."""
+        with self._write_lock:
+            return self._below.write(self.engine.encrypt(data), limit)
+
+    def read(self, limit: Deadline) -> bytes:
+        """One record's plaintext, or what was read ahead; empty after close_notify or the end of the stream."""
+        while (data := self.engine.decrypt()) is None:
+            self.engine.feed(self._below.read(limit))
+        return data
+
+    def read_ready(self) -> bytes | None:
+        """As ``read``, without waiting."""
+        while (data := self.engine.decrypt()) is None:
+            if (raw := self._below.read_ready()) is None:
+                return None
+            self.engine.feed(raw)
+        return data
+
+    def is_readable(self) -> bool:
+        """Whether plaintext or the end of the stream is there. Session tickets alone are neither; they are consumed."""
+        data = self.read_ready()
+        if data:
+            self.engine.put_back(data)
+        return data is not None
+
+    def say_goodbye(self, limit: Deadline) -> None:
+        """Send close_notify, without waiting for the peer's."""
+        with contextlib.suppress(Exception):
+            self._below.write(self.engine.say_goodbye(), limit)
 
     def _flush(self, limit: Deadline) -> None:
         with self._write_lock:
-            if data := self._outgoing.read():
+            if data := self.engine.output():
                 self._below.write(data, limit)
-
-    def _send_alert(self, limit: Deadline) -> None:
-        """So that the server's log, and the capture, show why we gave up."""
-        with contextlib.suppress(Exception):
-            self._flush(limit)
 
 
 def suite_name(context: ssl.SSLContext, openssl_name: str) -> str:
@@ -257,7 +271,8 @@ def suite_name(context: ssl.SSLContext, openssl_name: str) -> str:
     return suite_of(numbers[openssl_name]).name if openssl_name in numbers else openssl_name
 
 
-def _handshake_failure(error: ssl.SSLError) -> TlsFailed:
+def handshake_failure(error: ssl.SSLError) -> TlsFailed:
+    """What an error of the handshake means."""
     reason = _ssl_reason(error)
     if _NO_APPLICATION_PROTOCOL in (error.reason or ""):
         return ProtocolNotOffered("the server knows none of the protocols offered (alert no_application_protocol)")
