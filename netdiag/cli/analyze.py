@@ -38,6 +38,7 @@ class AnalyzeOptions:
     top: int | None
     strict: bool
     picture: str | None
+    slo: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--embed-keys", "Put the session keys into the .pcapng: as secret as the traffic."),
             ("--picture WHICH", "What -o draws: waterfall, lanes (with --exchange), distributions."),
             ("--force", "Replace existing files."),
+            ("--slo GOALS", "total=5000,p99.ttft=900,error=1% (ms): exit 4 when one is broken."),
             ("--strict", "Exit 2 when the result is partial: cut file, drops, incomplete requests."),
             ALWAYS,
         ),
@@ -78,7 +80,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.command(
     cls=Grouped,
     sections=SECTIONS,
-    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 64 usage, 65 input, 73 output.",
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 4 a goal is broken, 64 usage, 65 input, 73 output.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--keylog", type=click.Path(dir_okay=False))
@@ -92,6 +94,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--exchange", type=int)
 @click.option("--top", type=click.IntRange(min=0))
 @click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")))
+@click.option("--slo")
 @click.option("--strict", is_flag=True)
 @common_options
 def analyze(**options: object) -> int:
@@ -111,12 +114,13 @@ def run(options: AnalyzeOptions) -> int:
     """Do what the options say; the exit code."""
     from netdiag.cli import exit_codes, outputs
     from netdiag.cli.inputs import inputs, parse_filters
-    from netdiag.cli.results import ENDINGS
+    from netdiag.cli.results import ENDINGS, check_goals
     from netdiag.errors import UsageError
 
     if options.json and options.jsonl:
         raise UsageError("--json and --jsonl exclude each other")
     outputs.check(options.outputs, ENDINGS, force=options.force)
+    check_goals(options.slo)
     files = list(inputs(options.files))
     if not files:
         raise UsageError("the folder holds no file")
@@ -125,9 +129,7 @@ def run(options: AnalyzeOptions) -> int:
     words = parse_filters(options.filters, options.connection)
     options, unreadable = without_unreadable_keylog(options)
     results = _results(files, options, words)
-    codes = [
-        exit_codes.of_result(r.analysis, r.error, strict=options.strict) for r in _render(results, options, len(files))
-    ]
+    codes = [_code(result, options) for result in _render(results, options, len(files))]
     return exit_codes.worst([*codes, unreadable])
 
 
@@ -204,6 +206,18 @@ def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> I
         if result.analysis is not None:
             _write_outputs(result.analysis, options)
         yield result
+
+
+def _code(result: Result, options: AnalyzeOptions) -> int:
+    """The exit code of one file; its goals are answered on the way."""
+    from netdiag.cli import exit_codes
+    from netdiag.cli.results import print_goals
+
+    goals = 0
+    if result.analysis is not None:
+        stream = sys.stderr if options.json or options.jsonl else sys.stdout
+        goals = print_goals(result.analysis, options.slo, stream=stream)
+    return max(goals, exit_codes.of_result(result.analysis, result.error, strict=options.strict))
 
 
 def _documents(results: Iterator[Result], count: int) -> Iterator[Result]:

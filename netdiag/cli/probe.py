@@ -58,6 +58,7 @@ class ProbeOptions:
     force: bool
     top: int | None
     picture: str | None
+    slo: str | None
     strict: bool
 
 
@@ -102,6 +103,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--json", "Print the JSON document instead."),
             ("--top N", "The N slowest in full; 0 for all."),
             ("--picture WHICH", "What -o draws: waterfall, distributions."),
+            ("--slo GOALS", "total=5000,p99.ttft=900,error=1%: exit 4."),
             ("--strict", "Exit 2 when the result is partial."),
             ALWAYS,
         ),
@@ -112,7 +114,8 @@ SECTIONS: tuple[Section, ...] = (
 @click.command(
     cls=Grouped,
     sections=SECTIONS,
-    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 64 usage, 69 no right to capture, 73 output, 75 network.",
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 4 a goal is broken, 64 usage, 69 no right to capture,"
+    " 73 output, 75 network.",
 )
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--lab", is_flag=True)
@@ -146,6 +149,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--force", is_flag=True)
 @click.option("--top", type=click.IntRange(min=0))
 @click.option("--picture", type=click.Choice(("waterfall", "distributions")))
+@click.option("--slo")
 @click.option("--strict", is_flag=True)
 @common_options
 def probe(**options: object) -> int:
@@ -165,13 +169,15 @@ def run(options: ProbeOptions) -> int:
     from netdiag.errors import UsageError
 
     outputs.check(options.outputs, results.ENDINGS, force=options.force)
+    results.check_goals(options.slo)
     if bool(options.urls) == options.lab:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
     with _target(options) as target:
         config = plan(options, **target)
         analysis = _measure(config, options)
     _render(analysis, options)
-    return exit_codes.of_result(analysis, None, strict=options.strict)
+    goals = results.print_goals(analysis, options.slo, stream=sys.stderr if options.json else sys.stdout)
+    return exit_codes.worst([goals, exit_codes.of_result(analysis, None, strict=options.strict)])
 
 
 @contextlib.contextmanager

@@ -34,6 +34,32 @@ def print_report(analysis: Analysis, *, top: int | None = None, stream: TextIO |
         out.print(line, soft_wrap=True)
 
 
+def check_goals(text: str | None) -> None:
+    """Refuse before the work what is no goal. Raises ``UsageError``."""
+    from netdiag.stats.goals import parse_goals
+
+    if text is not None:
+        parse_goals(text)
+
+
+def print_goals(analysis: Analysis, text: str | None, *, stream: TextIO) -> int:
+    """What the trials say about the goals of ``--slo``; the exit code. Raises ``UsageError`` for what is no goal."""
+    if text is None:
+        return 0
+    from netdiag.cli.console import ascii_only, console
+    from netdiag.cli.goals import describe, exit_code, judge_all
+    from netdiag.export.terminal.page import Page
+    from netdiag.stats.goals import parse_goals
+
+    judged = judge_all(analysis, parse_goals(text))
+    out = console(stream)
+    page = Page(out.width, ascii_only=ascii_only(stream))
+    describe(page, judged)
+    for line in page.lines:
+        out.print(line, soft_wrap=True)
+    return exit_code(judged)
+
+
 def write_files(analysis: Analysis, paths: Sequence[str], *, drawing: str | None = None) -> None:
     """Every output but the capture, which is written where it is made."""
     for path in paths:
