@@ -1,8 +1,8 @@
 """Frame padding that some middlebox counted into the IP length: a few zero octets that no sender put into its stream.
 
-Short frames are padded to 60 octets (46 after the Ethernet header, less behind tags). A device that rewrites the IP length to the padded
-one turns a bare acknowledgement into a segment of up to six zero octets, which would then stand first in the stream. It is told by the
-sender's next payload, whose sequence number did not move.
+Short frames are padded to 60 octets (46 after the Ethernet header, 42 behind a tag). A device that rewrites the IP length to the padded one
+turns a bare acknowledgement (40 octets of IPv4 and TCP without options) into a segment of six or two zero octets, which would then stand
+first in the stream. It is told by the sender's next payload, whose sequence number did not move.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import Bool, Buffer, Int64, Packets
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets
 
 FIN, SYN, PSH = 1, 2, 8
-MAX_PADDING_BYTES = 6
+PADDING_BYTES = (2, 6)
+BARE_HEADER_BYTES = 20
 
 
 def without_padding(packets: Packets, direction: Int64, buffer: Buffer) -> Packets:
     """Sorted packets (``direction``: of each row) with such octets taken off their payload length."""
     size = packets.payload_bytes
-    suspects = np.flatnonzero((size > 0) & (size <= MAX_PADDING_BYTES) & ((packets.flags & PSH) == 0))
+    suspects = np.flatnonzero(((size == PADDING_BYTES[0]) | (size == PADDING_BYTES[1])) & ((packets.flags & PSH) == 0))
+    suspects = suspects[(packets.header_bytes[suspects] == BARE_HEADER_BYTES) & (packets.ip_id[suspects] != NONE)]
     if not suspects.size:
         return packets
     suspects = suspects[_all_zero(packets, suspects, buffer)]
@@ -44,7 +46,7 @@ def _all_zero(packets: Packets, rows: Int64, buffer: Buffer) -> Bool:
 
 def _uncounted(packets: Packets, rows: Int64, direction: Int64) -> Bool:
     """The next real payload of the direction begins as if these octets did not exist."""
-    real = np.flatnonzero(packets.payload_bytes > MAX_PADDING_BYTES)
+    real = np.flatnonzero(packets.payload_bytes > max(PADDING_BYTES))
     if not real.size:
         return np.zeros(len(rows), np.bool_)
     place = np.searchsorted(real, rows)

@@ -127,11 +127,10 @@ def test_losses_are_counted_and_named_as_the_sender_and_the_link_do(tmp_path: Pa
     kernel, at_server, at_client = done.kernel, done.at_server, done.at_client
     assert kernel["RetransSegs"] > 20
     difference = kernel["RetransSegs"] - total(at_server, SERVER, "retransmitted_segments")
-    assert (
-        0 <= difference <= max(1, 0.03 * kernel["RetransSegs"])
-    )  # what its own queue refused, the kernel counts and nobody sees
+    # What its own queue refused the kernel counts too, and nobody sees.
+    assert 0 <= difference <= max(2, 0.06 * kernel["RetransSegs"])
     fast, spurious = total(at_server, SERVER, "fast_retransmissions"), kernel["TCPDSACKRecv"]
-    assert abs(fast - kernel["TCPFastRetrans"]) <= 0.1 * kernel["RetransSegs"] + spurious
+    assert abs(fast - kernel["TCPFastRetrans"]) <= 0.12 * kernel["RetransSegs"] + spurious
     for seen in (at_server, at_client):
         assert total(seen, SERVER, "out_of_order_segments") == 0
         assert total(seen, CLIENT, "retransmitted_segments", "out_of_order_segments") == 0
