@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from netdiag.api import analyze as analyze
     from netdiag.api import aprobe as aprobe
     from netdiag.api import lanes as lanes
+    from netdiag.api import observe as observe
     from netdiag.api import open_capture as open_capture
     from netdiag.api import probe as probe
     from netdiag.errors import NetdiagError as NetdiagError
@@ -26,12 +27,24 @@ _LAZY = {
     "analyze": ("netdiag.api", "analyze"),
     "aprobe": ("netdiag.api", "aprobe"),
     "lanes": ("netdiag.api", "lanes"),
+    "observe": ("netdiag.api", "observe"),
     "open_capture": ("netdiag.api", "open_capture"),
     "plot": ("netdiag.plot", None),
     "probe": ("netdiag.api", "probe"),
 }
 
-__all__ = ["Analysis", "NetdiagError", "__version__", "analyze", "aprobe", "lanes", "open_capture", "plot", "probe"]
+__all__ = [
+    "Analysis",
+    "NetdiagError",
+    "__version__",
+    "analyze",
+    "aprobe",
+    "lanes",
+    "observe",
+    "open_capture",
+    "plot",
+    "probe",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig
     from netdiag.records.verification import Verification
 
-__all__ = ["analyze", "annotate", "aprobe", "lanes", "open_capture", "probe", "run_command"]
+__all__ = ["analyze", "annotate", "aprobe", "lanes", "observe", "open_capture", "probe", "run_command"]
 
 Progress = Callable[[int, int | None], None]
 """Called with the octets of the file read so far and its size."""
@@ -173,6 +174,33 @@ def verify(path: str | os.PathLike[str], *, keylog: str | os.PathLike[str] | Non
     return compare.verify(ours, theirs, witness=f"tshark {tshark.version()}")
 
 
+class Observed:
+    """The result of ``observe``; ``analysis`` is None until its block has ended."""
+
+    def __init__(self) -> None:
+        self.analysis: Analysis | None = None
+
+    def __repr__(self) -> str:
+        return f"<Observed {self.analysis!r}>"
+
+
+@contextmanager
+def observe(client: Any, *, capture: str = "auto", interface: str | None = None) -> Iterator[Observed]:
+    """Record what an application's own HTTP client does inside the block, and analyse it when the block ends.
+
+    ``client`` is an ``httpx.Client`` or ``httpx.AsyncClient``, or one of ``httpx2`` (what current OpenAI and Anthropic libraries use: their
+    clients keep theirs in ``_client``). It works as before, with its own settings. Raises ``UsageError`` for anything else.
+    """
+    from netdiag.probe.measure import observed_client
+
+    with observed_client(client, capture=capture, interface=interface) as session:
+        found = Observed()
+        try:
+            yield found
+        finally:
+            found.analysis = _analysed_probe(session.conclude())
+
+
 def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) -> ProbeConfig:
     from netdiag.probe.plan import ProbeConfig
 
@@ -201,7 +229,7 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
         )
         joined = join(ours(dataclasses.replace(analysis, source=source), recording), recording)
     rows = statistics(joined.exchanges)
-    return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows))
+    return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows, joined.connections))
 
 
 def _analysed_command(observation: Observation) -> Analysis:

@@ -185,6 +185,11 @@ class RecordingStream(httpcore.NetworkStream):
         self._tap = tap_for(log.alpn, backend.protocol)
 
     @property
+    def recorded(self) -> RecordedSocket:
+        """The socket below."""
+        return self._socket
+
+    @property
     def log(self) -> ConnectionLog:
         """What is known about the connection."""
         return self._log
@@ -271,7 +276,7 @@ class RecordingStream(httpcore.NetworkStream):
             layer.handshake(limit)
             note_session(self._log, layer.engine, name, self._backend.protocol)
         except Exception as error:
-            failed = _as_tls_failure(error)
+            failed = as_tls_failure(error)
             self._log.tls_error = self._log.error = reason_of(failed)
             self.close()
             raise failed from error
@@ -313,7 +318,8 @@ def _least(first: float | None, second: float | None) -> float | None:
     return min(known) if known else None
 
 
-def _as_tls_failure(error: Exception) -> Exception:
+def as_tls_failure(error: Exception) -> Exception:
+    """Whatever ended a handshake, as the failure that the records show."""
     if isinstance(error, (TlsFailed, TotalTimedOut)):
         return error
     if isinstance(error, httpcore.TimeoutException):

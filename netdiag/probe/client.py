@@ -6,7 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -176,7 +176,8 @@ class ArmClient:
         failure: Exception | None,
         whole: bool,
     ) -> Finished:
-        outcome, error = _conclude(response, failure, whole, self._config.max_body_bytes)
+        limit = f"stopped reading after {self._config.max_body_bytes} octets of body, the limit"
+        outcome, error = conclude(response, failure, whole=whole, unfinished=limit)
         log = track.connection
         record = ClientRequest(
             id=0,  # numbers are given when all is over
@@ -211,15 +212,16 @@ class ArmClient:
         return Finished(record, failure, None if response is None else response.headers, _redirect(response))
 
 
-def _conclude(
-    response: httpx.Response | None, failure: Exception | None, whole: bool, limit_bytes: int
+def conclude(
+    response: Any, failure: BaseException | None, *, whole: bool, unfinished: str
 ) -> tuple[Outcome, str | None]:
+    """The outcome of a request and, where it is not a whole response, why. ``unfinished`` is the reason for a body not read to its end."""
     if failure is not None:
         return outcome_of(failure), reason_of(failure)
     if response is None:
         return Outcome.UNKNOWN, None
     if not whole:
-        return Outcome.INCOMPLETE, f"stopped reading after {limit_bytes} octets of body, the limit"
+        return Outcome.INCOMPLETE, unfinished
     return (Outcome.HTTP_ERROR if response.status_code >= 400 else Outcome.OK), None
 
 

@@ -65,7 +65,7 @@ class ConnectionLog:
             tls_error=self.tls_error,
             proxy=self.proxy,
             operations=() if self.socket is None else self.socket.operations(),
-            tcp_info=None if self.socket is None else self.socket.tcp_info,
+            tcp_info=None if self.socket is None else self.socket.latest_tcp_info(),
             closed_at=self.closed_at,
             error=self.error,
         )
@@ -85,6 +85,12 @@ class Recorder:
             log = ConnectionLog(id=len(self.connections), opened_at=self.clock.now())
             self.connections.append(log)
         return log
+
+    def stop(self) -> None:
+        """Keep nothing more of connections that live on (an application's)."""
+        for log in list(self.connections):
+            if log.socket is not None:
+                log.socket.stop_recording()
 
     def records(self) -> tuple[ClientConnection, ...]:
         """Every connection so far, frozen."""

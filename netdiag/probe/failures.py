@@ -107,17 +107,18 @@ def resolve_failure(host: str, error: OSError) -> ResolveFailed:
     return ResolveFailed(f"{host}: {reason}")
 
 
-_OUTCOMES_OF_HTTPCORE: tuple[tuple[type[Exception], Outcome], ...] = (
-    (httpcore.PoolTimeout, Outcome.TIMEOUT_POOL),
-    (httpcore.ConnectTimeout, Outcome.TIMEOUT_CONNECT),
-    (httpcore.ReadTimeout, Outcome.TIMEOUT_READ),
-    (httpcore.WriteTimeout, Outcome.TIMEOUT_WRITE),
-    (httpcore.ConnectError, Outcome.REFUSED),
-    (httpcore.ProxyError, Outcome.UNREACHABLE),
-    (httpcore.RemoteProtocolError, Outcome.CLOSED_EARLY),
-    (httpcore.ReadError, Outcome.RESET),
-    (httpcore.WriteError, Outcome.RESET),
+_OUTCOMES_OF_HTTPCORE = (
+    ("PoolTimeout", Outcome.TIMEOUT_POOL),
+    ("ConnectTimeout", Outcome.TIMEOUT_CONNECT),
+    ("ReadTimeout", Outcome.TIMEOUT_READ),
+    ("WriteTimeout", Outcome.TIMEOUT_WRITE),
+    ("ConnectError", Outcome.REFUSED),
+    ("ProxyError", Outcome.UNREACHABLE),
+    ("RemoteProtocolError", Outcome.CLOSED_EARLY),
+    ("ReadError", Outcome.RESET),
+    ("WriteError", Outcome.RESET),
 )
+"""By name, since httpcore2 has the same ones. Subclasses of ours know their outcome themselves."""
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -127,10 +128,11 @@ def outcome_of(error: BaseException) -> Outcome:
         own = getattr(seen, "outcome", None)
         if isinstance(own, Outcome):
             return own
-        if isinstance(seen, httpcore.RemoteProtocolError) and seen.args and _is_reset_event(seen.args[0]):
+        names = {kind.__name__ for kind in type(seen).__mro__ if kind.__module__.startswith("httpcore")}
+        if "RemoteProtocolError" in names and seen.args and _is_reset_event(seen.args[0]):
             return Outcome.RESET
-        for kind, outcome in _OUTCOMES_OF_HTTPCORE:
-            if isinstance(seen, kind):
+        for name, outcome in _OUTCOMES_OF_HTTPCORE:
+            if name in names:
                 return outcome
         seen = seen.__cause__ or seen.__context__
     return Outcome.UNKNOWN

@@ -5,16 +5,18 @@ Without the right to capture the probe still runs: the kernel's stamps stand in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
-from netdiag.capture.choose import live_capture, start_first
+from netdiag.capture.choose import live_capture, start_first, wide_capture
 from netdiag.capture.filter import Rule
 from netdiag.capture.keep import keep, keep_keylog
 from netdiag.capture.live import Captured, LiveCapture, capture_ends
@@ -22,9 +24,11 @@ from netdiag.capture.privileges import advice, in_container
 from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageError
 from netdiag.probe import kernel
 from netdiag.probe.clock import ProbeClock
+from netdiag.probe.observe import Observation, instrumented
 from netdiag.probe.plan import ProbeConfig
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.run import Progress, run
+from netdiag.probe.tls import KeyLog
 from netdiag.records.recording import Recording
 from netdiag.records.source import EvidenceLevel
 
@@ -58,7 +62,8 @@ def measured(
     """
     folder = tempfile.mkdtemp(prefix="netdiag-")
     try:
-        capture, note = _started(config, os.path.join(folder, "probe.pcapng"))
+        path = os.path.join(folder, "probe.pcapng")
+        capture, note = _begun(config.capture, config.interface, lambda name: capture_for(config, path, name))
         if capture is None:
             recording = run(config, progress=progress, stop=stop)
             if config.keep_keys is not None:
@@ -84,6 +89,48 @@ def measured(
             level=EvidenceLevel.L2,
             note=_one_line(*captured.notes, *_remarks(config, recording)),
         )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class ClientSession:
+    """An application's client under observation."""
+
+    observation: Observation
+    capture: LiveCapture | None
+    note: str | None
+
+    def conclude(self) -> Measurement:
+        """Stop the capture; what there is to work with. Connections that the client keeps open are told as far as they are."""
+        recording = self.observation.recording()
+        captured = None if self.capture is None else self.capture.finish(linger_s=_linger_s(recording))
+        remarks = [self.note, *(() if captured is None else captured.notes)]
+        if self.observation.unopened:
+            remarks.append("the client's TLS settings do not log their keys, so packets stay closed")
+        return Measurement(
+            recording=recording,
+            captured=captured,
+            level=level_without_packets(recording) if captured is None else EvidenceLevel.L2,
+            note=_one_line(*remarks),
+        )
+
+
+@contextmanager
+def observed_client(client: Any, *, capture: str = "auto", interface: str | None = None) -> Iterator[ClientSession]:
+    """Record what an httpx or httpx2 client does inside the block, under a capture where one is possible.
+
+    Raises ``UsageError`` for a client that cannot be observed, and as ``measured`` for a capture asked for by name.
+    """
+    folder = tempfile.mkdtemp(prefix="netdiag-")
+    path = os.path.join(folder, "observed.pcapng")
+    try:
+        with contextlib.closing(KeyLog()) as keylog, instrumented(client, keylog) as observation:
+            running, note = _begun(
+                capture, interface, lambda name: wide_capture(name=name, path=path, interface=interface)
+            )
+            with nullcontext() if running is None else capture_ends(running):
+                yield ClientSession(observation, running, note)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -138,21 +185,22 @@ def capture_for(config: ProbeConfig, path: str, backend: str) -> LiveCapture:
     )
 
 
-def _started(config: ProbeConfig, path: str) -> tuple[LiveCapture | None, str | None]:
-    """The running capture, or None and the one line that says why there is none."""
-    if config.capture == "none":
+def _begun(
+    backend: str, interface: str | None, make: Callable[[str], LiveCapture]
+) -> tuple[LiveCapture | None, str | None]:
+    """The running capture, or None and the one line that says why there is none. Only what was asked for by name raises."""
+    if backend == "none":
         return None, "no packets: capture is off (--capture none)"
     try:
-        capture = start_first(config.capture, lambda backend: capture_for(config, path, backend))
+        return start_first(backend, make), None
     except Unavailable as error:
-        if config.capture != "auto":
+        if backend != "auto":
             raise
         return None, _note(error)
     except UsageError as error:
-        if config.interface is not None:
+        if interface is not None:
             raise
         return None, f"no packets: {error.message}"
-    return capture, None
 
 
 def _note(error: Unavailable) -> str:

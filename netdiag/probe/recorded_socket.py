@@ -57,6 +57,17 @@ class RecordedSocket:
         self._writes: dict[int, _Operation] = {}
         self._stamps_lock = threading.Lock()
         self._closed = False
+        self._recording = True
+
+    def stop_recording(self) -> None:
+        """From now on a plain socket; what was recorded is forgotten."""
+        self._recording = False
+        self._operations.clear()
+        self._writes.clear()
+
+    def latest_tcp_info(self) -> TcpInfo | None:
+        """As of the close, or as of now while it is open."""
+        return self.tcp_info if self._closed else kernel.tcp_info(self.sock)
 
     def operations(self) -> tuple[SocketOperation, ...]:
         """Everything so far, in the order of the system calls."""
@@ -107,7 +118,7 @@ class RecordedSocket:
             raise read_failure(error) from error
         at = self._clock.now()
         self.at_end = not data
-        if data:
+        if data and self._recording:
             self._operations.append(_Operation(SERVER, data, at, kernel_at))
         return data
 
@@ -149,8 +160,10 @@ class RecordedSocket:
                 pass
 
     def _keep_write(self, data: bytes, at: int) -> None:
-        operation = _Operation(CLIENT, data, at)
         self._sent_octets += len(data)
+        if not self._recording:
+            return
+        operation = _Operation(CLIENT, data, at)
         if self._stamped:
             self._writes[(self._sent_octets - 1) & 0xFFFFFFFF] = operation
         self._operations.append(operation)
