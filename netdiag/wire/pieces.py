@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from netdiag.wire.stream_order import in_stream_order, streams_of
-from netdiag.wire.tables import Buffer, Int64, Segments
+from netdiag.wire.tables import Bool, Buffer, Int32, Int64, Segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ class Pieces:
         """Index of the last piece that begins at or before each key; −1 before the first."""
         return np.searchsorted(self.key, keys, "right") - 1
 
+    def of(self, connections: Int64) -> Pieces:
+        """Those of some connections (ids)."""
+        rows = _of(self.stream >> 1, connections)
+        if rows.all():
+            return self
+        columns = ("key", "end", "captured_end", "offset", "seen_at", "deliverable_at", "packet", "stream")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
     def read(self, piece: int, key: int, length: int) -> bytes:
         """Octets from ``key`` on (which lies in ``piece``), fewer where the capture has no more in a row."""
         parts: list[bytes] = []
@@ -46,12 +54,10 @@ class Pieces:
 
 
 def pieces_of(buffer: Buffer, segments: Segments, chosen: Int64 | None = None) -> Pieces:
-    """All new octets, or those of the ``chosen`` connections (ascending ids)."""
+    """All new octets, or those of the ``chosen`` connections (ids)."""
     rows = in_stream_order(segments)
     if chosen is not None:
-        wanted = np.zeros(max(int(segments.connection.max(initial=0)), int(chosen.max(initial=0))) + 1, np.bool_)
-        wanted[chosen] = True
-        rows = rows[wanted[segments.connection[rows]]]
+        rows = rows[_of(segments.connection, chosen)[rows]]
     begin = segments.new_offset[rows]
     ahead = begin - segments.stream_offset[rows]
     length = segments.length[rows] - ahead
@@ -88,3 +94,10 @@ def advance(pieces: Pieces, index: Int64, position: Int64) -> Int64:
     if far.size:
         out[far] = pieces.at_or_before(position[far])
     return out
+
+
+def _of(connection: Int64 | Int32, chosen: Int64) -> Bool:
+    """Which rows are of the chosen connections."""
+    wanted = np.zeros(max(int(connection.max(initial=0)), int(chosen.max(initial=0))) + 1, np.bool_)
+    wanted[chosen] = True
+    return wanted[connection]

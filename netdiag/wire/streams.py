@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from functools import partial
+from typing import overload
 
 import numpy as np
 
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.record_header import HEADER_BYTES, SSL2_HEADER_BYTES, SSL2_HELLO
 from netdiag.wire.record_view import TlsRecordView
-from netdiag.wire.tables import NONE, Buffer, Segments, TlsRecords
+from netdiag.wire.tables import NONE, Buffer, Int64, Segments, TlsRecords
+from netdiag.wire.tls_records import ChainedRecords
+
+_BLOCK = 1024
 
 
 def rows_of(table: Segments | TlsRecords, connection: int, direction: int) -> slice:
@@ -56,23 +60,22 @@ _Piece = tuple[int, int, int, int, int, int, int]
 
 def _pieces(segments: Segments, rows: slice) -> list[_Piece]:
     """(stream offset, end, buffer offset, captured octets, seen, deliverable, packet) of the new octets, in stream order."""
-    one = segments.take(rows)
-    ahead = one.new_offset - one.stream_offset
-    end = one.stream_offset + one.length
-    columns = (
-        one.new_offset,
+    begin, new = segments.stream_offset[rows], segments.new_offset[rows]
+    end = begin + segments.length[rows]
+    ahead = new - begin
+    columns: list[Int64] = [
+        new,
         end,
-        one.payload_offset + ahead,
-        one.captured_bytes - ahead,
-        one.seen_at,
-        one.deliverable_at,
-        one.packet,
-    )
-    new = (one.new_offset < end) & (end > 0)
-    if new.all():
-        found = list(zip(*(column.tolist() for column in columns), strict=True))
-    else:
-        found = list(zip(*(column[new].tolist() for column in columns), strict=True))
+        segments.payload_offset[rows] + ahead,
+        segments.captured_bytes[rows] - ahead,
+        segments.seen_at[rows],
+        segments.deliverable_at[rows],
+        segments.packet[rows],
+    ]
+    fresh = (new < end) & (end > 0)
+    if not fresh.all():
+        columns = [column[fresh] for column in columns]
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
     found.sort()
     return found
 
@@ -83,11 +86,15 @@ def record_views(buffer: Buffer, segments: Segments, records: TlsRecords, rows: 
 
 
 class _RecordViews(Sequence[TlsRecordView]):
+    """Rows become Python values a block at a time, so that a bulk stream's hundred thousand records need not all be there at once."""
+
     def __init__(self, buffer: Buffer, segments: Segments, records: TlsRecords, rows: slice) -> None:
         self._buffer = buffer
         self._segments = segments
         self._records = records
         self._rows = range(*rows.indices(len(records)))
+        self._block: list[tuple[int, ...]] = []
+        self._block_at = -1
         self._pieces: list[_Piece] | None = None
         self._begins: list[int] = []
 
@@ -102,32 +109,65 @@ class _RecordViews(Sequence[TlsRecordView]):
 
     def __getitem__(self, index: int | slice) -> TlsRecordView | Sequence[TlsRecordView]:
         if isinstance(index, slice):
-            return [self._view(row) for row in self._rows[index]]
-        return self._view(self._rows[index])
+            return [self._view(place) for place in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return self._view(index % len(self))
 
-    def _view(self, row: int) -> TlsRecordView:
-        one = self._records
+    def __iter__(self) -> Iterator[TlsRecordView]:
+        return (self._view(place) for place in range(len(self._rows)))
+
+    def _view(self, place: int) -> TlsRecordView:
+        at, inside = divmod(place, _BLOCK)
+        if at != self._block_at:
+            self._load(at)
+        kind, version, length, offset, seen, last, ready, packet, last_packet, missing, content = self._block[inside]
         return TlsRecordView(
-            content_type=int(one.content_type[row]),
-            version=int(one.version[row]),
-            length=int(one.length[row]),
-            stream_offset=int(one.stream_offset[row]),
-            first_seen_at=int(one.first_seen_at[row]),
-            last_seen_at=_or_none(one.last_seen_at[row]),
-            deliverable_at=_or_none(one.deliverable_at[row]),
-            first_packet=_or_none(one.first_packet[row]),
-            last_packet=_or_none(one.last_packet[row]),
-            missing_bytes=int(one.missing_bytes[row]),
-            read=lambda: self._content(row),
+            content_type=kind,
+            version=version,
+            length=length,
+            stream_offset=offset,
+            first_seen_at=seen,
+            last_seen_at=None if last == NONE else last,
+            deliverable_at=None if ready == NONE else ready,
+            first_packet=None if packet == NONE else packet,
+            last_packet=None if last_packet == NONE else last_packet,
+            missing_bytes=missing,
+            read=partial(self._content, kind, offset, length, content),
         )
 
-    def _content(self, row: int) -> bytes:
-        """The record's content as far as it was captured; octets after a gap within it are left out."""
+    def _load(self, at: int) -> None:
+        rows = self._rows[at * _BLOCK : (at + 1) * _BLOCK]
+        chosen = slice(rows.start, rows.stop, rows.step)
         one = self._records
-        header = SSL2_HEADER_BYTES if one.content_type[row] == SSL2_HELLO else HEADER_BYTES
-        begin, length = int(one.stream_offset[row]) + header, int(one.length[row])
+        place = one.content_offset[chosen] if isinstance(one, ChainedRecords) else np.full(len(rows), NONE)
+        columns = (
+            one.content_type[chosen],
+            one.version[chosen],
+            one.length[chosen],
+            one.stream_offset[chosen],
+            one.first_seen_at[chosen],
+            one.last_seen_at[chosen],
+            one.deliverable_at[chosen],
+            one.first_packet[chosen],
+            one.last_packet[chosen],
+            one.missing_bytes[chosen],
+            place,
+        )
+        self._block = list(zip(*(column.tolist() for column in columns), strict=True))
+        self._block_at = at
+
+    def _content(self, kind: int, offset: int, length: int, content: int) -> bytes:
+        if content != NONE:
+            return bytes(self._buffer[content : content + length])
+        header = SSL2_HEADER_BYTES if kind == SSL2_HELLO else HEADER_BYTES
+        return self._gathered(offset + header, length)
+
+    def _gathered(self, begin: int, length: int) -> bytes:
+        """Octets from several segments, as far as they were captured; octets after a gap are left out."""
         if self._pieces is None:
-            connection, direction = int(one.connection[row]), int(one.direction[row])
+            row = self._rows[0]
+            connection, direction = int(self._records.connection[row]), int(self._records.direction[row])
             self._pieces = _pieces(self._segments, rows_of(self._segments, connection, direction))
             self._begins = [piece[0] for piece in self._pieces]
         at = bisect_right(self._begins, begin) - 1
@@ -137,11 +177,7 @@ class _RecordViews(Sequence[TlsRecordView]):
             skip = begin - offset
             if not 0 <= skip < captured:
                 break
-            part = bytes(self._buffer[start + skip : start + min(captured, skip + length)])
+            part = self._buffer[start + skip : start + min(captured, skip + length)]
             parts.append(part)
             begin, length, at = begin + len(part), length - len(part), at + 1
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _or_none(value: np.integer[Any]) -> int | None:
-    return None if value == NONE else int(value)
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)

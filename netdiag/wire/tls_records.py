@@ -48,9 +48,10 @@ def chain(
 
     ``first_offsets`` maps (connection, direction) to the stream offset where TLS begins, for STARTTLS and tunnels; 0 otherwise.
     """
+    pieces = pieces_of(buffer, segments)
     if connections is None:
-        connections = np.flatnonzero(looks_like_tls(buffer, segments))
-    pieces = pieces_of(buffer, segments, connections)
+        connections = np.flatnonzero(_like_tls(pieces, segments))
+    pieces = pieces.of(connections)
     if not len(pieces):
         return _table(pieces, Found.none())
     index, position = _starting_points(pieces, first_offsets or {})
@@ -60,12 +61,15 @@ def chain(
 def looks_like_tls(buffer: Buffer, segments: Segments) -> Bool:
     """Of each connection id up to the largest: one of its directions begins with a TLS handshake record, or shows a chain of records
     (a capture may begin in the middle of a connection)."""
-    pieces = pieces_of(buffer, segments)
+    return _like_tls(pieces_of(buffer, segments), segments)
+
+
+def _like_tls(pieces: Pieces, segments: Segments) -> Bool:
     out = np.zeros(int(segments.connection.max(initial=-1)) + 1, np.bool_)
     if not len(pieces):
         return out
     first = np.flatnonzero(np.diff(pieces.stream, prepend=-1))
-    heads = Octets(buffer).rows(pieces.offset[first], HEADER)
+    heads = Octets(pieces.buffer).rows(pieces.offset[first], HEADER)
     captured = pieces.captured_end[first] - pieces.key[first]
     hello = (captured >= HEADER_BYTES) & valid_headers(heads) & (heads["type"] == HANDSHAKE)
     spread = (captured < HEADER_BYTES) & (captured > 0) & (heads["type"] == HANDSHAKE)
