@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from netdiag.errors import NetdiagError
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Outcome
+from netdiag.records.exchange_table import count_failed, outcome_counts
 
 OK = 0
 REQUEST_FAILED = 1
@@ -19,7 +20,7 @@ def of_result(analysis: Analysis | None, error: NetdiagError | None, *, strict: 
         return error.exit_code if error is not None else OK
     if strict and partial(analysis):
         return PARTIAL
-    return REQUEST_FAILED if any(exchange.failed for exchange in analysis.exchanges) else OK
+    return REQUEST_FAILED if count_failed(analysis.exchanges) else OK
 
 
 def partial(analysis: Analysis) -> bool:
@@ -27,7 +28,7 @@ def partial(analysis: Analysis) -> bool:
     source = analysis.source
     if source.cut_at_byte is not None or source.dropped_packets:
         return True
-    return any(exchange.outcome is Outcome.INCOMPLETE for exchange in analysis.exchanges)
+    return Outcome.INCOMPLETE in outcome_counts(analysis.exchanges)
 
 
 def worst(codes: Iterable[int]) -> int:

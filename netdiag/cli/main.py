@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyze": ("netdiag.cli.analyze:analyze", "Split every request of capture files into its phases."),
     "run": ("netdiag.cli.run:run", "Run any program under a capture and split its requests."),
     "capture": ("netdiag.cli.capture:capture", "Record packets to a file, or a ring of files, until told to stop."),
+    "compare": ("netdiag.cli.compare:compare", "Which is faster, by how much, how sure: arms, runs, captures."),
     "connections": ("netdiag.cli.connections:connections", "List the connections of a capture file."),
     "packets": ("netdiag.cli.packets:packets", "Show the frames behind one request, and a Wireshark filter for them."),
     "lab": ("netdiag.cli.lab:lab", "Faults with known truth: a server to probe, scenarios to learn from."),

@@ -36,9 +36,9 @@ def print_report(analysis: Analysis, *, top: int | None = None, stream: TextIO |
 
 def check_goals(text: str | None) -> None:
     """Refuse before the work what is no goal. Raises ``UsageError``."""
-    from netdiag.stats.goals import parse_goals
-
     if text is not None:
+        from netdiag.stats.goals import parse_goals
+
         parse_goals(text)
 
 

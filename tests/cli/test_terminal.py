@@ -162,6 +162,14 @@ def test_importing_netdiag_loads_nothing_heavy() -> None:
     assert not loaded_by("import netdiag") & {*HEAVY, "click"}
 
 
+def test_the_command_analyze_loads_no_statistics_library(good: Path) -> None:
+    """scipy.stats alone takes longer than the analysis of a small file."""
+    code = f"from netdiag.cli.main import cli\ntry: cli.main(['analyze', {str(good)!r}])\nexcept SystemExit: pass"
+    assert not loaded_by(code) & {"scipy", "matplotlib"}
+    code = f"from netdiag.cli.main import cli\ntry: cli.main(['analyze', {str(good)!r}, '--jsonl'])\nexcept SystemExit: pass"
+    assert not loaded_by(code) & {"scipy", "matplotlib", "rich"}
+
+
 def test_analysing_a_file_loads_no_capture_backend_and_no_pictures(good: Path) -> None:
     code = f"import netdiag; netdiag.analyze({str(good)!r})"
     assert not loaded_by(code) & {"scapy", "pyshark", "matplotlib", "httpx", "polars", "pandas", "rich", "click"}

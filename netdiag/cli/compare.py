@@ -1,0 +1,166 @@
+"""``netdiag compare``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from netdiag.cli.console import common_options
+
+if TYPE_CHECKING:
+    from netdiag.records.statistics import Comparison
+    from netdiag.stats.samples import Sample
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second", required=False)
+@click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, for capture files.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For capture files: host=, port=, sni=, time=FROM..TO; repeatable.",
+)
+@click.option(
+    "--arm", "arms", multiple=True, metavar="NAME", help="Only these arms; the first is the baseline. Repeatable."
+)
+@click.option(
+    "--margin",
+    type=float,
+    metavar="MS",
+    help="Smallest difference that matters.  [default: 20 ms or 5 % of the baseline]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparisons as JSON.")
+@common_options
+def compare(
+    first: str,
+    second: str | None,
+    keylog: str | None,
+    filters: tuple[str, ...],
+    arms: tuple[str, ...],
+    margin: float | None,
+    as_json: bool,
+) -> None:
+    """Which is faster, by how much, with what certainty: two arms of one run, two runs, or two capture files.
+
+    FIRST and SECOND are results (-o NAME.json of probe or analyze) or captures. With one of them its arms are compared, pair by pair;
+    with two, calls of the same kind (cold or reused, by protocol) that both have.
+
+    \b
+    netdiag probe https://api.example.com/v1/models -n 20 -o run.json && netdiag compare run.json
+    netdiag compare monday.json tuesday.json
+    netdiag compare fast.pcapng slow.pcapng --filter host=api.example.com
+
+    Verdicts follow from the 95 % interval of the typical difference (Hodges-Lehmann) and the margin; "cannot tell" is one of them.
+    """
+    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.errors import UsageError
+    from netdiag.export.json import plain
+    from netdiag.export.terminal.comparison import comparison_lines
+
+    margin_ns = None if margin is None else round(margin * 1e6)
+    a = _samples(first, keylog, filters)
+    rows = _arms(a, arms, margin_ns) if second is None else _runs(a, _samples(second, keylog, filters), arms, margin_ns)
+    if not rows:
+        raise UsageError("there are not two arms with at least two counted calls each to compare")
+    if as_json:
+        import json
+
+        click.echo(json.dumps([plain(row) for row in rows], indent=2))
+    else:
+        show(comparison_lines(rows, width=console().width, ascii_only=ascii_only()))
+
+
+def _samples(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:
+    document = _document(path)
+    if document is None:
+        return _from_capture(path, keylog, filters)
+    from netdiag.errors import CaptureFileError, UsageError
+    from netdiag.stats.samples import samples_of_document
+
+    if filters:
+        raise UsageError("--filter is for capture files; a result holds what its run chose")
+    try:
+        return samples_of_document(document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CaptureFileError(f"not a result of netdiag as the schema says: {error!r}", path=path) from error
+
+
+def _document(path: str) -> dict[str, Any] | None:
+    """The JSON document in the file; None when it is something else."""
+    import json
+    from pathlib import Path
+
+    from netdiag.errors import CaptureFileError
+
+    try:
+        with Path(path).open("rb") as file:
+            if not file.read(64).lstrip().startswith(b"{"):
+                return None
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CaptureFileError(f"cannot be read: {error.strerror}", path=path) from error
+    except ValueError as error:
+        raise CaptureFileError(f"no JSON: {error}", path=path) from error
+    if document.get("schema") != "netdiag/analysis" or document.get("schema_version") != 1:
+        raise CaptureFileError("no result of netdiag (schema netdiag/analysis, version 1)", path=path)
+    return dict(document)
+
+
+def _from_capture(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:
+    from netdiag.analysis.selection import select
+    from netdiag.cli.inputs import parse_filters
+    from netdiag.cli.reading import read
+    from netdiag.stats.distribution import statistics
+    from netdiag.stats.samples import samples
+
+    analysis = read(path, keylog)
+    chosen = parse_filters(filters).filter(analysis.source.first_at)
+    part = select(analysis, chosen) if chosen else analysis
+    return samples(part.exchanges, statistics(part.exchanges), analysis.connections)
+
+
+def _arms(rows: list[Sample], wanted: tuple[str, ...], margin_ns: int | None) -> list[Comparison]:
+    """Arms of one run against the first: paired where they have rounds, else as two samples."""
+    from netdiag.stats.arms import compare_samples
+    from netdiag.stats.comparison import adjust
+    from netdiag.stats.samples import by_arm
+
+    arms = by_arm(rows)
+    names = list(wanted) or sorted(arms)
+    _check(names, arms)
+    paired = all(row.trial is not None for row in rows)
+    found: list[Comparison] = []
+    for other in names[1:]:
+        given = {} if paired else {"name_a": names[0], "name_b": other}
+        found += compare_samples(arms[names[0]], arms[other], margin_ns=margin_ns, **given)
+    return list(adjust(found))
+
+
+def _runs(a: list[Sample], b: list[Sample], wanted: tuple[str, ...], margin_ns: int | None) -> list[Comparison]:
+    """Two runs, arm by arm; cold and reused calls are arms of their own and never mix."""
+    from netdiag.stats.arms import compare_samples
+    from netdiag.stats.comparison import adjust
+    from netdiag.stats.samples import by_arm
+
+    left, right = by_arm(a), by_arm(b)
+    names = list(wanted) or [name for name in sorted(left) if name in right]
+    _check(names, {**left, **right})
+    pairs = [(left.get(n, []), right.get(n, []), f"first: {n}", f"second: {n}") for n in names]
+    found = [
+        c
+        for x, y, name_a, name_b in pairs
+        for c in compare_samples(x, y, margin_ns=margin_ns, name_a=name_a, name_b=name_b)
+    ]
+    return list(adjust(found))
+
+
+def _check(names: list[str], arms: dict[str, list[Sample]]) -> None:
+    from netdiag.errors import UsageError
+
+    for name in names:
+        if name not in arms:
+            raise UsageError(f"there is no arm {name!r}; there are {', '.join(arms) or 'none'}")
