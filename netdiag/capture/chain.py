@@ -21,6 +21,8 @@ from netdiag.wire.tables import Int64
 LANE_BYTES = 131072
 """About how much of the file one lane covers."""
 MAX_LANES = 1024
+GIVE_UP_LANES = 16
+"""Searches in a row that found nothing: this is not what lanes are for."""
 FEW_LANES = 6
 """Below this many lanes the one-by-one walk is faster than a step of the vector."""
 
@@ -74,14 +76,20 @@ def walk(octets: Octets, layout: Layout, start: int, limit: int, synchronise: Sy
 
 
 def _lane_starts(start: int, limit: int, lanes: int, synchronise: Synchronise) -> list[int]:
-    starts = [start]
+    starts, failures = [start], 0
     piece = (limit - start) // lanes
     for lane in range(1, lanes):
         place = start + lane * piece
-        if place > starts[-1]:
-            head = synchronise(place, min(limit, place + 4 * piece))
-            if head is not None and starts[-1] < head < limit:
-                starts.append(head)
+        if place <= starts[-1]:
+            continue
+        head = synchronise(place, min(limit, place + piece))
+        if head is not None and starts[-1] < head < limit:
+            starts.append(head)
+            failures = 0
+        else:
+            failures += 1
+            if failures == GIVE_UP_LANES:
+                break
     return starts
 
 

@@ -20,8 +20,10 @@ from netdiag.wire.tables import Buffer
 
 DEFAULT_MAX_BYTES = 64 << 30
 """Of what is spooled or decompressed."""
-MAX_RATIO = 1000
-"""Decompressed octets for one compressed octet; a higher ratio is an attack, or a file of zeros."""
+MAX_RATIO = 250
+"""Decompressed octets for one compressed octet; captures reach some tens, a higher ratio is an attack, or a file of zeros."""
+FREE_BYTES = 64 << 20
+"""Up to here the ratio does not matter."""
 STEP_BYTES = 1 << 20
 """Decompressed at once, at most."""
 IN_MEMORY_BYTES = 1 << 20
@@ -201,7 +203,7 @@ def _spool(codec: tuple[str, Codec] | None, start: bytes, file: BinaryIO, path: 
     written = 0
     try:
         for piece in decompress(iter(counter)) if decompress else iter(counter):
-            allowed = min(max_bytes, max(IN_MEMORY_BYTES, MAX_RATIO * counter.count) if decompress else max_bytes)
+            allowed = min(max_bytes, max(FREE_BYTES, MAX_RATIO * counter.count) if decompress else max_bytes)
             spool.write(piece[: max(0, allowed - written)])
             if written + len(piece) > allowed:
                 anomalies.append(_cap(allowed, max_bytes))

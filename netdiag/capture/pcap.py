@@ -16,8 +16,8 @@ from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Int64, Interface, RawPackets, Window
 
 MICRO, NANO = 1_000_000, 1_000_000_000
-FIRST_SPAN_BYTES = 1 << 20
-"""How much is read at once just after damage; doubled while it goes well."""
+FIRST_SPAN_BYTES = 1 << 18
+"""How much is read at once (and one by one) just after damage; doubled while it goes well."""
 MAX_WINDOW_PACKETS = 1 << 20
 LEAST_RECORDS = 3
 """That must make sense before a file is taken for a variant."""
@@ -136,7 +136,8 @@ class PcapReader:
         size = self._octets.size
         position, span = self._magic.file_header, window_bytes
         while position < size:
-            found = chain.walk(self._octets, layout, position, min(size, position + span), heads.synchronise)
+            synchronise = heads.synchronise if span == window_bytes else None
+            found = chain.walk(self._octets, layout, position, min(size, position + span), synchronise)
             found, rows = _before_damage(found, self._octets.rows(found.offsets, dtype))
             position, span = found.end, min(window_bytes, span * 2)
             if found.stop is not chain.Stop.LIMIT:

@@ -21,7 +21,8 @@ from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Int64, Window
 
 MAX_BLOCK_BYTES = 16 << 20
-FIRST_SPAN_BYTES = 1 << 20
+FIRST_SPAN_BYTES = 1 << 18
+"""How much is read at once (and one by one) just after damage or a change of byte order; doubled while it goes well."""
 MAX_WINDOW_PACKETS = 1 << 20
 MAGIC_LITTLE, MAGIC_BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
 ODD_FRAMES = (
@@ -74,7 +75,8 @@ class PcapngReader:
             self._read_order(position)
             order = self._section.order
             heads = BlockHeads(self._octets, order, MAX_BLOCK_BYTES)
-            found = chain.walk(self._octets, _layout(order), position, min(size, position + span), heads.synchronise)
+            synchronise = heads.synchronise if span == window_bytes else None
+            found = chain.walk(self._octets, _layout(order), position, min(size, position + span), synchronise)
             found, rows = self._within_one_order(found, self._octets.rows(found.offsets, block_dtype(order)))
             yield from self._windows(Blocks(found.offsets, rows, order), found.end)
             switched = found.stop is chain.Stop.LIMIT and found.end < min(size, position + span)

@@ -18,6 +18,8 @@ ENHANCED_HEADER_BYTES, SIMPLE_HEADER_BYTES = 28, 12
 """From the beginning of the block to the packet's octets."""
 TRAILER_BYTES = 4
 OPTION_COMMENT, OPTION_DROPS = 1, 4
+MAX_OPTIONS = 1000
+"""Of one packet; what follows is ignored."""
 
 
 def block_dtype(order: str) -> np.dtype[np.void]:
@@ -159,7 +161,9 @@ class PacketBlocks:
         here = fields.data[going] + used[going]
         end = fields.data[going] + fields.room[going]
         half = np.dtype(blocks.order + "u2")
-        while going.size:
+        for _ in range(MAX_OPTIONS):
+            if not going.size:
+                break
             code, length = self._octets.column(here, half), self._octets.column(here + 2, half)
             good = (code != 0) & (here + 4 + length <= end)
             commented = good & (code == OPTION_COMMENT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,7 +16,18 @@ CHAIN = 4
 """Heads that must agree before a place is believed to be one."""
 NEAR_SECONDS = 7 * 86400
 """How far the time of a record found by search may be from the last one's."""
-SEARCH_BYTES = 1 << 18
+MAX_TRIES = 100
+"""Candidates for a lane's beginning that are looked at in one stretch; octets that are alike everywhere would take for ever."""
+FIRST_SEARCH_BYTES, SEARCH_BYTES = 1 << 10, 1 << 18
+"""How much is searched at once: little at first, since most damage is short, and there may be much of it."""
+
+
+def stretches(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges from ``start`` to ``end``, each twice as long as the one before."""
+    here, length = start, FIRST_SEARCH_BYTES
+    while here < end:
+        yield here, min(end, here + length)
+        here, length = here + length, min(2 * length, SEARCH_BYTES)
 
 
 class PcapHeads:
@@ -72,21 +84,26 @@ class PcapHeads:
 
     def resynchronise(self, start: int, last_seconds: int | None) -> int | None:
         """The first place from ``start`` on where a chain of plausible records begins; None to the end of the file."""
-        for here in range(start, self._octets.size - 16, SEARCH_BYTES):
-            places = np.arange(here, min(self._octets.size - 16, here + SEARCH_BYTES), dtype=np.int64)
+        for here, until in stretches(start, self._octets.size - 16):
+            captured = self._octets.run(here + self._captured_at, until + self._captured_at, self._u4)
+            places = here + np.flatnonzero((captured > 0) & (captured <= MAX_PACKET_BYTES))
             places = places[self._plausible(places)]
             places = places[self._heads_chain(places, last_seconds)]
             if len(places):
                 return int(places[0])
+            if until - here == SEARCH_BYTES:
+                self._octets.release(here, until)
         return None
 
     def _find(self, start: int, end: int) -> int | None:
         text = self._octets.text(start, end + 4)
         best: int | None = None
+        tries = 0
         shift = 2 if self._layout.order == "<" else 0
         for pattern in self._patterns():
             at = text.find(pattern, shift)
-            while at >= 0 and (best is None or start + at - shift < best):
+            while at >= 0 and tries < MAX_TRIES and (best is None or start + at - shift < best):
+                tries += 1
                 if self._is_chain(start + at - shift):
                     best = start + at - shift
                     break

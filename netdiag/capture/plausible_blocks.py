@@ -7,11 +7,11 @@ import struct
 import numpy as np
 
 from netdiag.capture.pcapng_blocks import BlockType
+from netdiag.capture.plausible import MAX_TRIES, SEARCH_BYTES, stretches
 from netdiag.wire.octets import Octets
 
 CHAIN = 3
 """Blocks that must follow each other before a place is believed in for a lane."""
-SEARCH_BYTES = 1 << 18
 KNOWN_TYPES = frozenset(int(t) for t in BlockType)
 
 
@@ -32,8 +32,9 @@ class BlockHeads:
         width, here = 4096, start
         while here < end:
             text = self._octets.text(here, min(end, here + width))
-            at = text.find(self._enhanced)
-            while at >= 0:
+            at, tries = text.find(self._enhanced), 0
+            while at >= 0 and tries < MAX_TRIES:
+                tries += 1
                 if self._is_chain(here + at):
                     return here + at
                 at = text.find(self._enhanced, at + 1)
@@ -52,16 +53,20 @@ class BlockHeads:
     def resynchronise(self, start: int) -> int | None:
         """The first place where a block begins that is followed by another one, by the end of the file, or by a cut one."""
         size = self._octets.size
-        for here in range(start, size - 12, SEARCH_BYTES):
-            places = np.arange(here, min(size - 11, here + SEARCH_BYTES), dtype=np.int64)
-            length = self._octets.column(places + 4, self._u4)
-            good = (length >= 12) & (length <= self._longest) & (length & 3 == 0) & (places + length <= size)
-            places, length = places[good], length[good]
+        for here, until in stretches(start, size - 11):
+            length = self._octets.run(here + 4, until + 4, self._u4)
+            good = (length >= 12) & (length <= self._longest) & (length & 3 == 0)
+            places = here + np.flatnonzero(good)
+            length = length[good].astype(np.int64)
+            inside = places + length <= size
+            places, length = places[inside], length[inside]
             good = self._octets.column(places + length - 4, self._u4) == length
             good &= np.isin(self._octets.column(places, self._u4), list(KNOWN_TYPES))
             for place, size_of in zip(places[good].tolist(), length[good].tolist(), strict=True):
                 if place + size_of == size or self._is_block(place + size_of) or self.is_cut(place + size_of):
                     return int(place)
+            if until - here == SEARCH_BYTES:
+                self._octets.release(here, until)
         return None
 
     def _is_block(self, offset: int) -> bool:

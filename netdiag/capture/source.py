@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator
 from types import TracebackType
@@ -15,9 +14,10 @@ from netdiag.capture.pcap import MAGICS, PcapReader
 from netdiag.capture.pcapng import PcapngReader, is_pcapng
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import Buffer, Interface, Window
+from netdiag.wire.tables import Buffer, Interface, RawPackets, Window
 
 DEFAULT_WINDOW_BYTES = 64 << 20
+MAX_JOINED_PACKETS = 1 << 19
 
 
 def open_capture(source: str | os.PathLike[str] | BinaryIO, *, max_bytes: int = DEFAULT_MAX_BYTES) -> CaptureFile:
@@ -67,7 +67,7 @@ class CaptureFile:
         """
         self._facts = FileFacts(anomalies=list(self._spooled.anomalies), cut_at_byte=self._spooled.cut_at_byte)
         behind = 0
-        for window in self._reader(self._facts).windows(window_bytes):
+        for window in _joined(self._reader(self._facts).windows(window_bytes), window_bytes):
             yield window
             if release:
                 self.release(behind, window.end_offset)
@@ -75,12 +75,7 @@ class CaptureFile:
 
     def release(self, start: int, end: int) -> None:
         """Give the memory of whole pages in this range back to the system; reading them again is only slower."""
-        if not isinstance(self.buffer, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
-            return
-        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-        length = end // mmap.PAGESIZE * mmap.PAGESIZE - first
-        if length > 0:
-            self.buffer.madvise(mmap.MADV_DONTNEED, first, length)
+        self._octets.release(start, end)
 
     @property
     def buffer(self) -> Buffer:
@@ -154,6 +149,33 @@ class CaptureFile:
         if len(start) < 4:
             return TooShort(self._octets, facts)
         raise refuse(self._octets, self._spooled.path)
+
+
+def _joined(windows: Iterator[Window], window_bytes: int) -> Iterator[Window]:
+    """Windows of a useful size out of the many small ones that a damaged file yields."""
+    parts: list[RawPackets] = []
+    start = count = 0
+    last: Window | None = None
+    for last in windows:
+        parts.append(last.packets)
+        count += len(last.packets)
+        if last.end_offset - start >= window_bytes // 2 or count >= MAX_JOINED_PACKETS:
+            yield _join(parts, last)
+            parts, count, start = [], 0, last.end_offset
+    if parts and last is not None:
+        yield _join(parts, last)
+
+
+def _join(parts: list[RawPackets], last: Window) -> Window:
+    """One window of all the packets; interfaces are those that the last part knew."""
+    if len(parts) == 1:
+        return last
+    return Window(
+        buffer=last.buffer,
+        packets=RawPackets.concat(parts),
+        interfaces=last.interfaces,
+        end_offset=last.end_offset,
+    )
 
 
 class TooShort:

@@ -108,12 +108,15 @@ def _fill_common(octets: Octets, raw: RawPackets, code: Int64, columns: dict[str
     common = np.zeros(len(raw), np.bool_)
     if not len(raw):
         return common
-    paths = {LINK_TYPE | link_type: FastPath(octets, link_type) for link_type in SHAPES}
+    paths: dict[int, FastPath] = {}
     for first in range(0, len(raw), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
-        path = paths.get(int(code[first]))
+        link_type = int(code[first]) & 0xFFFF
         # A chunk of several link types goes through the layers; it is rare, and one stray packet costs one chunk.
-        if path is not None and (code[rows] == code[first]).all():
+        if int(code[first]) == LINK_TYPE | link_type and link_type in SHAPES and (code[rows] == code[first]).all():
+            path = paths.get(link_type)
+            if path is None:
+                path = paths[link_type] = FastPath(octets, link_type)
             common[rows] = path.fill(raw.data_offset[rows], raw.captured_bytes[rows], columns, rows)
     return common
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,19 @@ class Octets:
     def text(self, start: int, end: int) -> bytes:
         """The octets of one range, cut at the end of the buffer."""
         return bytes(self.buffer[max(0, start) : max(0, min(end, self.size))])
+
+    def run(self, start: int, end: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """``dtype`` at every offset from ``start`` to ``end``, without copying; shorter near the end of the buffer."""
+        return self.view(dtype)[max(0, start) : max(0, end)]
+
+    def release(self, start: int, end: int) -> None:
+        """Give the memory of whole pages in this range back to the system; reading them again is only slower."""
+        if not isinstance(self.buffer, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        length = end // mmap.PAGESIZE * mmap.PAGESIZE - first
+        if length > 0:
+            self.buffer.madvise(mmap.MADV_DONTNEED, first, length)
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """``dtype`` at every offset where it fits whole; index it with offsets. Structured types come back as void rows."""
