@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from netdiag.records.connection import Side
 from netdiag.wire.close import close
 from netdiag.wire.connections import Flows
 from netdiag.wire.options import syn_options
@@ -62,12 +63,11 @@ class SideTable(Table):
     window_scale_used: Int64
     """The shift of the windows that this side announces: 0 unless both SYNs offered scaling; NONE where that is not known."""
 
-    def record(self, row: int) -> Side:
-        """One side as a record."""
-        values = {name: int(getattr(self, name)[row]) for name in _COLUMNS}
-        record = {name: None if value == NONE else value for name, value in values.items()}
-        sack = record.pop("sack")
-        return Side(sack=None if sack is None else bool(sack), **record)  # type: ignore[arg-type]
+    def values(self) -> list[tuple[Any, ...]]:
+        """Every row as the fields of a ``Side``, in the order of ``FIELDS``; NONE as None."""
+        columns = {name: with_none(getattr(self, name)) for name in FIELDS}
+        columns["sack"] = [None if value is None else bool(value) for value in columns["sack"]]
+        return list(zip(*columns.values(), strict=True))
 
     def with_stalls(self, stalls: Stalls, missing_bytes: Int64) -> SideTable:
         """The same with durations and missing octets filled in."""
@@ -82,7 +82,15 @@ class SideTable(Table):
         )
 
 
-_COLUMNS = tuple(name for name in SideTable.__dataclass_fields__ if name != "window_scale_used")
+FIELDS = tuple(name for name in SideTable.__dataclass_fields__ if name != "window_scale_used")
+
+
+def with_none(column: NDArray[Any]) -> list[Any]:
+    """The column's values; NONE as None."""
+    values: list[Any] = column.tolist()
+    if len(column) and int(column.min()) == NONE:
+        return [None if value == NONE else value for value in values]
+    return values
 
 
 def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
