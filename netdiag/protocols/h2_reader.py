@@ -196,6 +196,9 @@ class FrameReader:
         pos += 9
         if type_ == h2.FrameType.DATA:
             self._wanted = self._handler.data_begin(flags, stream_id, length, self._first_moment())
+            if not self._wanted and not flags & h2.Flag.PADDED and pos + length <= len(data):
+                self._handler.data_end(0, 0, self._last_moment())
+                return pos + length
             self._content_left, self._padding_left, self._padding, self._missing = length, 0, 0, 0
             self._pad_octet_pending = bool(flags & h2.Flag.PADDED) and length > 0
             if not length:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netdiag.protocols.headers import Field
+from netdiag.protocols.headers import Field, find
 from netdiag.protocols.hpack_decoder import FieldBlock
 
 
@@ -22,7 +22,7 @@ class Section:
     """``:protocol`` of an extended CONNECT (RFC 8441)."""
     incomplete: bool = False
     over_limit: bool = False
-    has_pseudo: bool = False
+    expects_continue: bool = False
 
 
 UNKNOWN = Section(incomplete=True)
@@ -30,30 +30,30 @@ UNKNOWN = Section(incomplete=True)
 
 
 def assemble(block: FieldBlock[Field]) -> Section:
-    """A section from the fields of a decoded block; of a pseudo-header field that comes twice the first counts."""
+    """A section from the fields of a decoded block. Pseudo-header fields come first (RFC 9113 section 8.3); of one that comes twice the
+    first counts."""
     pseudo: dict[str, str] = {}
-    fields: list[Field] = []
-    for field in block.fields:
-        if field[0][:1] == ":":
-            pseudo.setdefault(field[0], field[1])
-        else:
-            fields.append(field)
+    fields = block.fields
+    count = 0
+    for name, value in fields:
+        if name[:1] != ":":
+            break
+        pseudo.setdefault(name, value)
+        count += 1
+    fields = fields[count:]
+    get = pseudo.get
     return Section(
-        fields=tuple(fields),
-        method=pseudo.get(":method"),
-        scheme=pseudo.get(":scheme"),
-        authority=pseudo.get(":authority") or _host(fields),
-        path=pseudo.get(":path"),
-        status=_status(pseudo.get(":status")),
-        protocol=pseudo.get(":protocol"),
+        fields=fields,
+        method=get(":method"),
+        scheme=get(":scheme"),
+        authority=get(":authority") or (find(fields, "host") if ":method" in pseudo else None),
+        path=get(":path"),
+        status=_status(get(":status")),
+        protocol=get(":protocol"),
         incomplete=block.incomplete,
         over_limit=block.over_limit,
-        has_pseudo=bool(pseudo),
+        expects_continue=("expect", "100-continue") in fields,
     )
-
-
-def _host(fields: list[Field]) -> str | None:
-    return next((value for name, value in fields if name == "host"), None)
 
 
 def _status(value: str | None) -> int | None:

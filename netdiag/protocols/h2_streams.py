@@ -314,4 +314,4 @@ def _set_request(turn: Turn, section: Section, first: Moment, last: Moment) -> N
     turn.request_first = first
     turn.request_head_last = last
     turn.headers_incomplete |= section.incomplete
-    turn.expects_continue = any(name == "expect" and value.lower() == "100-continue" for name, value in section.fields)
+    turn.expects_continue = section.expects_continue

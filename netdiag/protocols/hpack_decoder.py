@@ -128,7 +128,7 @@ class HpackDecoder(Generic[F, B]):
     ) -> None:
         self._make = make
         self._assemble = assemble
-        self._static: list[tuple[bytes, F, int]] = [
+        self._static: list[tuple[bytes | None, F | None, int]] = [
             (name, make(name, value), len(name) + len(value) + _ENTRY_OVERHEAD) for name, value in STATIC_FIELDS
         ]
         # Newest last; an unknown name is None, and so is the field then. Entries before _oldest are evicted already: removing them one by
@@ -171,13 +171,17 @@ class HpackDecoder(Generic[F, B]):
     def _decode(self, block: bytes) -> tuple[FieldBlock[F], bool]:
         fields: list[F] = []
         changed = incomplete = over_limit = False
-        list_bytes = 0
+        room, places = self._max_list_bytes, self._max_fields
+        static, entry = self._static, self._entry
         pos, end = 0, len(block)
         while pos < end:
             octet = block[pos]
-            if octet & 0x80:  # 6.1 indexed field
+            if octet > 0x80 and octet <= 0x80 + _STATIC_COUNT:  # 6.1 indexed field of the static table, the commonest
+                _, field, size = static[octet - 0x81]
+                pos += 1
+            elif octet & 0x80:  # 6.1 indexed field
                 index, pos = (octet & 0x7F, pos + 1) if octet != 0xFF else _integer(block, pos, 7)
-                _, field, size = self._entry(index)
+                _, field, size = entry(index)
             elif octet & 0xE0 == 0x20:  # 6.3 table size update
                 limit, pos = _integer(block, pos, 5)
                 self._resize(limit)
@@ -190,11 +194,12 @@ class HpackDecoder(Generic[F, B]):
                 if octet & 0x40:
                     self._insert(name, field, size)
                     changed = True
-            list_bytes += size
+            room -= size
             if field is None:
                 incomplete = True
-            elif list_bytes <= self._max_list_bytes and len(fields) < self._max_fields:
+            elif room >= 0 and places:
                 fields.append(field)
+                places -= 1
             else:
                 over_limit = True
         return FieldBlock(tuple(fields), incomplete, over_limit), changed
@@ -210,7 +215,9 @@ class HpackDecoder(Generic[F, B]):
         return None, None, _ENTRY_OVERHEAD
 
     def _literal(self, block: bytes, pos: int, prefix_bits: int) -> tuple[bytes | None, bytes, int]:
-        index, pos = _integer(block, pos, prefix_bits)
+        mask = (1 << prefix_bits) - 1
+        index = block[pos] & mask
+        index, pos = (index, pos + 1) if index != mask else _integer(block, pos, prefix_bits)
         name: bytes | None
         if index:
             name = self._entry(index)[0]
@@ -261,9 +268,11 @@ def _integer(block: bytes, pos: int, prefix_bits: int) -> tuple[int, int]:
 
 def _string(block: bytes, pos: int) -> tuple[bytes, int]:
     """RFC 7541 section 5.2."""
-    huffman = block[pos] & 0x80
-    length, pos = _integer(block, pos, 7)
-    octets = block[pos : pos + length]
+    first = block[pos]
+    length = first & 0x7F
+    length, pos = (length, pos + 1) if length != 0x7F else _integer(block, pos, 7)
+    end = pos + length
+    octets = block[pos:end]
     if len(octets) != length:
         raise HpackError("string is longer than its block")
-    return (_HUFFMAN.decode(octets) if huffman else octets), pos + length
+    return (_HUFFMAN.decode(octets) if first & 0x80 else octets), end

@@ -45,7 +45,8 @@ class HuffmanDecoder:
         # A state is (bits pending, their value); states are numbered as they are met. Fewer than 257 exist: the code's inner nodes.
         self._states: list[tuple[int, int]] = [(0, 0)]
         self._numbers: dict[tuple[int, int], int] = {(0, 0): 0}
-        self._transitions: dict[int, tuple[int, bytes]] = {}
+        self._transitions: list[list[tuple[int, bytes] | None]] = [[None] * 256]
+        """By state and octet: the next state, and the symbols that ended."""
         self._strings: dict[bytes, bytes] = {}
 
     def decode(self, octets: bytes) -> bytes:
@@ -65,9 +66,8 @@ class HuffmanDecoder:
         state = 0
         out: list[bytes] = []
         for octet in octets:
-            step = transitions.get(state << 8 | octet) or self._work_out(state, octet)
-            state = step[0]
-            out.append(step[1])
+            state, symbols = transitions[state][octet] or self._work_out(state, octet)
+            out.append(symbols)
         bits, value = self._states[state]
         if bits > 7 or value != (1 << bits) - 1:
             raise HuffmanError("Huffman padding is not the beginning of EOS")
@@ -86,7 +86,7 @@ class HuffmanDecoder:
             out.append(symbol)
             bits, value = 0, 0
         step = self._number(bits, value), bytes(out)
-        self._transitions[state << 8 | octet] = step
+        self._transitions[state][octet] = step
         return step
 
     def _number(self, bits: int, value: int) -> int:
@@ -94,4 +94,5 @@ class HuffmanDecoder:
         if number is None:
             number = self._numbers[bits, value] = len(self._states)
             self._states.append((bits, value))
+            self._transitions.append([None] * 256)
         return number

@@ -74,10 +74,10 @@ class _Connection:
         self.ledger = WindowLedger()
         self.streams = Streams(self.log, self.facts, self.ledger, decode_content=decode_content)
         self._unacknowledged: tuple[list[int], list[int]] = ([], [])
-        sides = _Direction(self, CLIENT), _Direction(self, SERVER)
+        self._sides = _Direction(self, CLIENT), _Direction(self, SERVER)
         self.readers = (
-            FrameReader(sides[CLIENT], self.log, is_client=True),
-            FrameReader(sides[SERVER], self.log, is_client=False),
+            FrameReader(self._sides[CLIENT], self.log, is_client=True),
+            FrameReader(self._sides[SERVER], self.log, is_client=False),
         )
 
     def adopt(self, upgraded: Turn) -> None:
@@ -126,6 +126,7 @@ class _Connection:
         self.ledger.finish()
         self.facts.preface = self.readers[CLIENT].preface
         self.facts.stalls = self.ledger.stalls
+        self.facts.frames = {**self._sides[CLIENT].counts(), **self._sides[SERVER].counts()}
         return Conversation(protocol="h2", turns=self.streams.turns, anomalies=self.log.rows, h2=self.facts)
 
 
@@ -147,7 +148,7 @@ class _Direction:
         # The DATA frame under way.
         self._stream: Stream | None = None
         self._data: tuple[int, int, bool, Moment] | None = None
-        self._counts: dict[int, int] = {}
+        self._counts = [0] * 256
 
     def lost(self) -> None:
         self._fields.lose_history()
@@ -157,7 +158,7 @@ class _Direction:
         self._fragments.clear()
 
     def data_begin(self, flags: int, stream_id: int, length: int, first: Moment) -> bool:
-        self._count(h2.FrameType.DATA)
+        self._counts[0] += 1
         if self._block is not None:
             self._interrupted()
         stream = self._stream = self._streams.data_begin(self._side, stream_id, length, first) if stream_id else None
@@ -178,7 +179,7 @@ class _Direction:
     def frame(
         self, type_: int, flags: int, stream_id: int, payload: bytes | None, first: Moment, last: Moment, length: int
     ) -> None:
-        self._count(type_)
+        self._counts[type_] += 1
         if self._block is not None and type_ != h2.FrameType.CONTINUATION:
             self._interrupted()
         if type_ == h2.FrameType.HEADERS:
@@ -206,18 +207,23 @@ class _Direction:
         elif type_ == h2.FrameType.GOAWAY:
             self._connection.goaway(self._side, payload, last)
 
-    def _count(self, type_: int) -> None:
-        counts = self._connection.facts.frames
-        key = self._side, type_
-        counts[key] = counts.get(key, 0) + 1
+    def counts(self) -> dict[tuple[int, int], int]:
+        """Frames by (sender, type)."""
+        return {(self._side, type_): n for type_, n in enumerate(self._counts) if n}
 
     def _headers(
         self, flags: int, stream_id: int, payload: bytes | None, first: Moment, last: Moment, length: int
     ) -> None:
-        skipped = 5 if flags & h2.Flag.PRIORITY else 0
-        self._begin_block(stream_id, 0, bool(flags & h2.Flag.END_STREAM), first)
+        fragment = _without_padding(payload, flags, 5 if flags & h2.Flag.PRIORITY else 0)
+        ended = flags & h2.Flag.END_STREAM != 0
         self._headers_packet = last.packet
-        self._add_fragment(_without_padding(payload, flags, skipped), length)
+        if (
+            flags & h2.Flag.END_HEADERS and fragment is not None
+        ):  # a whole block in one frame: nothing has to be gathered
+            self._hand_over(stream_id, self._decoded(fragment, stream_id, last), first, last, length + 9, ended)
+            return
+        self._begin_block(stream_id, 0, ended, first)
+        self._add_fragment(fragment, length)
         if flags & h2.Flag.END_HEADERS:
             self._end_block(last)
 
@@ -273,32 +279,35 @@ class _Direction:
         assert self._block is not None
         stream_id, promised, ended, first = self._block
         self._block = None
-        section = self._section(stream_id, last)
-        octets = self._block_bytes
+        if self._block_broken:
+            self._fields.lose_history()
+            section = UNKNOWN
+        else:
+            section = self._decoded(b"".join(self._fragments), stream_id, last)
+        if not promised:
+            self._hand_over(stream_id, section, first, last, self._block_bytes, ended)
+        elif promised > 0 and stream_id:
+            self._streams.promise(promised, section, first, last, self._block_bytes)
+
+    def _hand_over(
+        self, stream_id: int, section: Section, first: Moment, last: Moment, octets: int, ended: bool
+    ) -> None:
         if not stream_id:
             return
-        if promised:
-            if promised > 0:
-                self._streams.promise(promised, section, first, last, octets)
-        elif self._side == CLIENT:
+        if self._side == CLIENT:
             self._streams.request(stream_id, section, first, last, octets, ended, self._headers_packet)
         else:
             self._streams.response(stream_id, section, first, last, octets, ended)
 
-    def _section(self, stream_id: int, last: Moment) -> Section:
-        if self._block_broken:
-            self._fields.lose_history()
-            return UNKNOWN
-        fragments = self._fragments
+    def _decoded(self, block: bytes, stream_id: int, last: Moment) -> Section:
         try:
-            section = self._fields.decode(fragments[0] if len(fragments) == 1 else b"".join(fragments))
+            section = self._fields.decode(block)
         except HpackError as error:
             self._connection.log.add(f"HPACK on stream {stream_id}: {error}", packet=last.packet)
             return UNKNOWN
         if section.over_limit:
-            self._connection.log.add(
-                f"the field section on stream {stream_id} is above the limits; the rest is left out", packet=last.packet
-            )
+            reason = f"the field section on stream {stream_id} is above the limits; the rest is left out"
+            self._connection.log.add(reason, packet=last.packet)
         return section
 
 

@@ -96,7 +96,7 @@ def _request_fields(turn: Turn, row: Row, t0: int) -> Iterator[tuple[str, Any, A
     yield "path", "same" if _same_path(turn, row["path"]) else turn.path, "same"
     if "h2_stream" in row:
         yield "host", turn.authority, row["host"]
-        yield "request head frame", _packet(turn.request_head_last), row["request_frame"]
+        yield "request head frame", turn.request_packet, row["request_frame"]
         if "request_end" in row:
             yield "request end frame", _packet(turn.request_last), row["request_end"]["frame"]
             yield "request end time", _at(turn.request_last), t0 + round(row["request_end"]["t"] * 1e9)
