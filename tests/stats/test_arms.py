@@ -10,9 +10,18 @@ from netdiag.stats.distribution import statistics
 from tests.support.analyses import exchange, ns
 
 
+PROTOCOL = {"h1": "http/1.1", "h2": "h2"}
+
+
 def trials(arm: str, waits_ms: list[float], *, first: int = 1) -> list[Exchange]:
     return [
-        replace(exchange(f"send 0.1 | wait {wait} | transfer 1"), id=100 * len(arm) + i, arm=arm, trial=first + i)
+        replace(
+            exchange(f"send 0.1 | wait {wait} | transfer 1"),
+            id=100 * len(arm) + i,
+            arm=arm,
+            trial=first + i,
+            protocol=PROTOCOL[arm],
+        )
         for i, wait in enumerate(waits_ms)
     ]
 

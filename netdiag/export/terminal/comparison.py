@@ -1,0 +1,87 @@
+"""Comparisons as a table: estimate with its interval, what round trips predict, and the verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from netdiag.export.terminal.page import MUTED, STRONG, Page
+from netdiag.export.terminal.tables import Column, Row, table
+from netdiag.records.statistics import Comparison
+from netdiag.sanitise import one_line
+from netdiag.units import format_ms
+
+VERDICTS = {
+    "faster": "faster",
+    "slower": "slower",
+    "faster-but-too-little": "faster, too little to matter",
+    "slower-but-too-little": "slower, too little to matter",
+    "no-difference-that-matters": "no difference that matters",
+    "cannot-tell": "cannot tell",
+}
+_PHASES_FIRST = (
+    *("queue", "dns", "proxy", "tcp", "tls", "send", "continue", "wait", "transfer", "deliver"),
+    *("first_event", "first_token", "first_visible", "total"),
+)
+_COLUMNS = (
+    Column("ms"),
+    Column("n", right=True),
+    Column("difference", right=True),
+    Column("95 % interval", right=True),
+    Column("predicted", right=True),
+    Column("verdict", flexible=True),
+)
+
+
+def comparison_lines(rows: Sequence[Comparison], *, width: int, ascii_only: bool = False) -> list[Text]:
+    """A table for each pair of arms: phases first, then the first events, then the total."""
+    page = Page(width, ascii_only=ascii_only)
+    pairs = dict.fromkeys((row.arm_a, row.arm_b) for row in rows)
+    for number, (arm_a, arm_b) in enumerate(pairs):
+        if number:
+            page.blank()
+        mine = [row for row in rows if (row.arm_a, row.arm_b) == (arm_a, arm_b)]
+        how = "pair by pair" if mine[0].paired else "two samples"
+        page.line((f"{one_line(arm_b)} against {one_line(arm_a)}", STRONG), (f"   typical difference, {how}", MUTED))
+        table(page, _COLUMNS, [_row(c) for c in sorted(mine, key=_place)])
+        _basis(page, mine)
+    return page.lines
+
+
+def _row(c: Comparison) -> Row:
+    interval = "–" if c.lo_ns is None or c.hi_ns is None else f"[{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]"
+    needed = f": about {c.pairs_needed} more" if c.pairs_needed else ""
+    words = VERDICTS.get(c.verdict, c.verdict) + (needed if c.verdict == "cannot-tell" else "")
+    cells = (
+        c.quantity,
+        str(c.pairs),
+        _signed(c.estimate_ns),
+        interval,
+        _signed(c.predicted_ns),
+        f"± {format_ms(c.margin_ns)}",
+        words,
+    )
+    return Row(cells)
+
+
+def _basis(page: Page, rows: Sequence[Comparison]) -> None:
+    margins = dict.fromkeys(c.margin_ns for c in rows)
+    words = ", ".join(f"± {format_ms(m)} ({', '.join(c.quantity for c in rows if c.margin_ns == m)})" for m in margins)
+    page.line(
+        (f"margin ± {format_ms(rows[0].margin_ns)} ms" if len(margins) == 1 else f"margins in ms: {words}", MUTED)
+    )
+    total = next((c for c in rows if c.quantity == "total" and c.predicted_by), None)
+    if total is not None:
+        page.line(("total predicted from round trips:", MUTED))
+        page.line((f"  {total.predicted_by}", MUTED))
+    if any(c.lo_ns is None for c in rows):
+        page.line(("below six pairs there is no 95 % interval, so nothing is claimed", MUTED))
+
+
+def _place(c: Comparison) -> int:
+    return _PHASES_FIRST.index(c.quantity) if c.quantity in _PHASES_FIRST else len(_PHASES_FIRST)
+
+
+def _signed(duration_ns: int | None) -> str:
+    return "–" if duration_ns is None else f"{duration_ns / 1e6:+.1f}".replace("-", "−")

@@ -1,0 +1,83 @@
+"""``netdiag compare`` over results and captures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from netdiag.cli.compare import compare
+from netdiag.cli.main import cli
+from netdiag.export.json import dumps
+from netdiag.stats.distribution import statistics
+from tests.support.analyses import analysis, connection, exchange
+
+CAPTURES = Path(__file__).resolve().parents[2] / "captures"
+
+
+def result_file(folder: Path, name: str, waits: dict[str, list[float]]) -> str:
+    rows = [
+        replace(
+            exchange(f"send 0.1 | wait {wait} | transfer 1", id=100 * n + i),
+            arm=arm,
+            trial=i + 1,
+            protocol="h2" if arm == "h2" else "http/1.1",
+        )
+        for n, (arm, values) in enumerate(waits.items())
+        for i, wait in enumerate(values)
+    ]
+    rows = [replace(row, id=i) for i, row in enumerate(rows)]
+    whole = replace(analysis(exchanges=rows, connections=(connection(),)), statistics=statistics(rows))
+    path = folder / name
+    path.write_text(dumps(whole))
+    return str(path)
+
+
+WAITS = [100 + (7 * i) % 5 for i in range(10)]
+
+
+def test_arms_of_one_run_are_compared_pair_by_pair(tmp_path):
+    run = result_file(tmp_path, "run.json", {"h1": WAITS, "h2": [w + 50 for w in WAITS]})
+    done = CliRunner().invoke(compare, [run])
+    assert done.exit_code == 0, done.output
+    assert "h2 against h1" in done.output
+    assert "pair by pair" in done.output
+    wait = next(line for line in done.output.splitlines() if line.startswith("wait"))
+    assert "+50.0" in wait
+    assert "slower" in wait
+
+
+def test_two_runs_are_two_samples(tmp_path):
+    a = result_file(tmp_path, "a.json", {"h1": WAITS})
+    b = result_file(tmp_path, "b.json", {"h1": [w - 60 for w in WAITS]})
+    rows = json.loads(CliRunner().invoke(compare, [a, b, "--json"]).output)
+    wait = next(row for row in rows if row["quantity"] == "wait")
+    assert (wait["paired"], wait["verdict"], wait["pairs"]) == (False, "faster", 10)
+    assert wait["estimate_ns"] == -60_000_000
+
+
+def test_the_margin_decides_what_matters(tmp_path):
+    run = result_file(tmp_path, "run.json", {"h1": WAITS, "h2": [w + 50 for w in WAITS]})
+    rows = json.loads(CliRunner().invoke(compare, [run, "--json", "--margin", "80"]).output)
+    assert {row["verdict"] for row in rows if row["quantity"] == "wait"} == {"slower-but-too-little"}
+
+
+def test_two_captures_are_compared_by_kind(tmp_path):
+    """The same capture twice: nothing differs, and with so few calls nothing is claimed."""
+    file = str(CAPTURES / "h1-reused.pcapng")
+    rows = json.loads(CliRunner().invoke(compare, [file, file, "--json"]).output)
+    assert {row["estimate_ns"] for row in rows} == {0}
+    assert {row["arm_a"] for row in rows} == {"first: http/1.1, reused"}
+
+
+def test_an_unknown_arm_and_a_foreign_file_are_clear(tmp_path):
+    run = result_file(tmp_path, "run.json", {"h1": WAITS, "h2": WAITS})
+    unknown = CliRunner().invoke(cli, ["compare", run, "--arm", "h3"])
+    assert unknown.exit_code == 64
+    foreign = tmp_path / "other.json"
+    foreign.write_text('{"log": {}}')
+    assert CliRunner().invoke(cli, ["compare", str(foreign)]).exit_code == 65
+    single = result_file(tmp_path, "single.json", {"h1": WAITS})
+    assert CliRunner().invoke(cli, ["compare", single]).exit_code == 64
