@@ -9,7 +9,6 @@ from netdiag.stats.arms import compare_arms
 from netdiag.stats.distribution import statistics
 from tests.support.analyses import exchange, ns
 
-
 PROTOCOL = {"h1": "http/1.1", "h2": "h2"}
 
 

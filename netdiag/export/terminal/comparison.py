@@ -59,7 +59,6 @@ def _row(c: Comparison) -> Row:
         _signed(c.estimate_ns),
         interval,
         _signed(c.predicted_ns),
-        f"± {format_ms(c.margin_ns)}",
         words,
     )
     return Row(cells)
