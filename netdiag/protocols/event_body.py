@@ -82,14 +82,16 @@ class _DecodedBody:
         self._body = body
         self._decoder = decoder
         self._log = log
+        self._given_up = False
 
     def feed(self, octets: bytes, moment: Moment) -> None:
-        if self._decoder.failed is not None:
+        if self._given_up:
             return
         content = self._decoder.feed(octets)
         if content:
             self._body.feed(content, moment)
         if self._decoder.failed is not None:
+            self._given_up = True
             self._log.add(self._decoder.failed, packet=moment.packet)
 
     def finish(self, turn: Turn) -> None:

@@ -187,7 +187,7 @@ class FrameReader:
 
     def _header(self, data: bytes, pos: int) -> int:
         high, low, type_, flags, stream_id = h2.FRAME_HEADER.unpack_from(data, pos)
-        length = high << 8 | low
+        length: int = high << 8 | low
         stream_id &= 0x7FFFFFFF
         if length > self.max_frame and not self._accept_long(length, type_, flags, stream_id):
             return -1

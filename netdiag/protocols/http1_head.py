@@ -231,6 +231,6 @@ def response_framing(head: Head, method: str | None) -> tuple[Framing, int]:
     section = head.section
     if not head.complete:
         return Framing.UNKNOWN, 0
-    if section.delimiter in (None, Framing.CODED):
+    if section.delimiter is None or section.delimiter is Framing.CODED:
         return Framing.UNTIL_CLOSE, 0
-    return section.delimiter or Framing.UNTIL_CLOSE, section.length
+    return section.delimiter, section.length

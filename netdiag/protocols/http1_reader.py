@@ -278,10 +278,10 @@ class MessageReader:
                 return
             if body.first is None:
                 body.first = reader.first_moment()
-            piece = reader.take(1 << 62)
-            body.octets += len(piece)
+            piece = None if sink is None else reader.rest_of_chunk()
+            body.octets += reader.drop_chunk()
             body.last = reader.last_moment()
-            if sink is not None:
+            if sink is not None and piece is not None:
                 sink.feed(piece, body.last)
         body.whole = not until_start
 

@@ -5,6 +5,7 @@ h11 and h2 are the encoders, so what is decoded was written by somebody else.
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 
 import h11
@@ -16,8 +17,9 @@ from netdiag.protocols import http1, http2
 from netdiag.protocols.conversation import Conversation
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.wire.chunk import Chunk
+from tests.support import h2_bytes
 from tests.support.h2_bytes import REQUEST, Pair
-from tests.support.http_bytes import chunk, mutate, recut
+from tests.support.http_bytes import chunk, head, mutate, recut
 
 _TOKENS = st.sampled_from(["a", "x-request-id", "accept", "user-agent", "x-n"])
 _VALUES = st.sampled_from(["1", "text/html", "v" * 90, "a, b"])
@@ -258,3 +260,25 @@ def test_cut_at_every_octet_the_turns_are_a_beginning_of_the_whole(protocol: str
             for turn in turns:
                 if turn.status is not None and turn.method is not None:
                     assert (turn.method, turn.path, turn.status) in {(t.method, t.path, t.status) for t in whole}
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1 length", "http/1.1 until close", "h2"])
+def test_content_that_nobody_asks_for_is_not_copied(protocol: str) -> None:
+    size = 16 << 20
+    if protocol == "h2":
+        headers = h2_bytes.Headers()
+        heads = h2_bytes.settings() + headers.frame(1, h2_bytes.RESPONSE)
+        server = heads + h2_bytes.frame(h2_bytes.DATA, 0, 1, b"x" * 16_384) * (size // 16_393)
+        client = h2_bytes.PREFACE + h2_bytes.settings() + h2_bytes.Headers().frame(1, REQUEST, end_stream=True)
+    else:
+        client = head("GET / HTTP/1.1\nHost: h")
+        server = (
+            head(f"HTTP/1.1 200 OK{chr(10) + f'Content-Length: {size}' if 'length' in protocol else ''}") + b"x" * size
+        )
+    chunks = [chunk(client)], [chunk(server, 1)]
+    tracemalloc.start()
+    (turn,) = (http2 if protocol == "h2" else http1).decode(*chunks).turns
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert turn.response_body_bytes > size * 0.99
+    assert peak < 1 << 20
