@@ -50,7 +50,8 @@ def compare(
     with two, calls of the same kind (cold or reused, by protocol) that both have.
 
     \b
-    netdiag probe https://api.example.com/v1/models -n 20 -o run.json && netdiag compare run.json
+    netdiag probe https://example.com/ -n 20 -o run.json
+    netdiag compare run.json
     netdiag compare monday.json tuesday.json
     netdiag compare fast.pcapng slow.pcapng --filter host=api.example.com
 
