@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from netdiag.sanitise import one_line
 from netdiag.units import format_ms
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def summary_html(analysis: Analysis) -> str:
 
 def _row(exchange: Exchange) -> str:
     duration = {str(phase.name): phase.duration_ns for phase in exchange.phases}
-    label = f"{exchange.method or '?'} {exchange.authority or exchange.server_name or ''}{exchange.path or ''}"[:120]
-    label = "".join(c if c.isprintable() else "�" for c in label)
+    host = exchange.authority or exchange.server_name or ""
+    label = one_line(f"{exchange.method or '?'} {host}{exchange.path or ''}", most=120)
     cells = [str(exchange.id), label, str(exchange.status or exchange.outcome)]
     cells += [format_ms(duration.get(name)) for name in _COLUMNS]
     cells += [format_ms(exchange.unattributed_ns), format_ms(exchange.total_ns)]
