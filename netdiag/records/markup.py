@@ -26,7 +26,9 @@ def summary_html(analysis: Analysis) -> str:
 
 
 def _row(exchange: Exchange) -> str:
-    duration = {str(phase.name): phase.duration_ns for phase in exchange.phases}
+    duration: dict[str, int] = {}
+    for phase in exchange.phases:  # a phase comes twice where 100 (Continue) lies between
+        duration[str(phase.name)] = duration.get(str(phase.name), 0) + phase.duration_ns
     host = exchange.authority or exchange.server_name or ""
     label = one_line(f"{exchange.method or '?'} {host}{exchange.path or ''}", most=120)
     cells = [str(exchange.id), label, str(exchange.status or exchange.outcome)]
