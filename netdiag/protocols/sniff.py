@@ -134,6 +134,7 @@ def _is_mysql(client: bytes, server: bytes) -> bool:
 # The order matters where one pattern could be another's: the stricter first.
 _PROTOCOLS: tuple[tuple[str, Callable[[bytes, bytes], bool]], ...] = (
     ("tls", _is_tls),
+    ("dns", _is_dns),
     ("h2", _is_h2),
     ("rtsp", lambda c, s: _RTSP.match(c) is not None or _RTSP.match(s) is not None),
     ("sip", lambda c, s: _SIP.match(c) is not None or _SIP.match(s) is not None),
@@ -157,5 +158,4 @@ _PROTOCOLS: tuple[tuple[str, Callable[[bytes, bytes], bool]], ...] = (
     ("amqp", _starts((b"AMQP",))),
     ("ldap", lambda c, s: c[:1] == b"\x30" and c[2:4] == b"\2\1" and c[5:6] == b"\x60"),
     ("irc", _starts((b"NICK ", b"CAP LS", b"PASS "))),
-    ("dns", _is_dns),
 )

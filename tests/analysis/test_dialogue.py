@@ -1,0 +1,178 @@
+"""Layer by layer down to HTTP: proxies, TLS inside them, upgrades, STARTTLS; and what is no HTTP at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
+from netdiag.analysis.marks import Milestone
+from netdiag.protocols.tls.keylog import parse_keylog
+from netdiag.wire.chunk import Chunk
+from netdiag.wire.record_view import TlsRecordView
+from tests.support.dns_bytes import answer, message
+from tests.support.http_bytes import MS, head, mutate, packet_at, stream
+from tests.support.tls_peers import Conversation, converse
+
+M = Milestone
+
+GET = head("GET /inside HTTP/1.1\nHost: target.example")
+OK = head("HTTP/1.1 200 OK\nContent-Length: 2") + b"ok"
+CONNECT = head("CONNECT target.example:443 HTTP/1.1\nHost: target.example:443")
+ESTABLISHED = head("HTTP/1.1 200 Connection established")
+
+
+def heard(client: Iterable[Chunk], server: Iterable[Chunk], *, keylog: bytes = b"", port: int = 443) -> Dialogue:
+    return listen(client, server, keylog=parse_keylog(keylog) if keylog else None, server_port=port)
+
+
+def paths(dialogue: Dialogue) -> list[list[tuple[str | None, str | None, int | None]]]:
+    return [[(t.method, t.path, t.status) for t in leg.turns] for leg in dialogue.legs]
+
+
+def octets(records: list[TlsRecordView], from_ms: float) -> list[tuple[float, bytes]]:
+    """TLS records as they travel, ten milliseconds apart from each other."""
+    return [
+        (
+            from_ms + 10 * i,
+            bytes([r.content_type]) + r.version.to_bytes(2, "big") + r.length.to_bytes(2, "big") + r.fragment(),
+        )
+        for i, r in enumerate(records)
+    ]
+
+
+def test_plain_http() -> None:
+    dialogue = heard(stream((0, GET)), stream((5, OK)), port=80)
+    assert paths(dialogue) == [[("GET", "/inside", 200)]]
+    assert (dialogue.http_version, dialogue.session, dialogue.proxied) == ("http/1.1", None, None)
+
+
+def test_a_request_in_clear_inside_a_connect_tunnel() -> None:
+    dialogue = heard(stream((0, CONNECT), (20, GET)), stream((10, ESTABLISHED), (30, OK)), port=3128)
+    assert paths(dialogue) == [[("CONNECT", None, 200)], [("GET", "/inside", 200)]]
+    assert dialogue.proxied == "connect"
+    marks = dialogue.legs[1].marks
+    assert (marks[M.PROXY_ASKED].at, marks[M.PROXY_READY].at) == (0, 10 * MS)
+
+
+def through_a_proxy(talk: Conversation, keylog: bytes) -> Dialogue:
+    client = stream((0, CONNECT), *octets(talk.client, 20))
+    server = stream((10, ESTABLISHED), *octets(talk.server, 25))
+    return heard(client, server, keylog=keylog, port=3128)
+
+
+def test_tls_inside_a_connect_tunnel_with_keys() -> None:
+    talk = converse(bulk_bytes=512)
+    dialogue = through_a_proxy(talk, talk.keylog)
+    assert [[m for m, *_ in leg] for leg in paths(dialogue)] == [["CONNECT"], ["GET"]]
+    assert dialogue.session is not None
+    assert dialogue.session.decrypted
+    inner = dialogue.legs[1].marks
+    assert inner[M.PROXY_READY].at <= inner[M.CLIENT_HELLO].at < inner[M.TLS_FINISHED].at
+    assert M.CLIENT_HELLO not in dialogue.legs[0].marks
+
+
+def test_tls_inside_a_connect_tunnel_without_keys_is_left_to_the_grammar() -> None:
+    dialogue = through_a_proxy(converse(bulk_bytes=512), b"")
+    assert dialogue.legs[1].keyless is not None
+    client, server = dialogue.legs[1].keyless
+    assert (client[0].content_type, server[0].content_type) == (22, 22)
+    assert dialogue.session is not None
+    assert not dialogue.session.decrypted
+
+
+def test_http_inside_socks5() -> None:
+    greeting, asked = b"\5\1\0", b"\5\1\0\3\x0etarget.example\1\xbb"
+    agreed, granted = b"\5\0", b"\5\0\0\1\0\0\0\0\0\0"
+    dialogue = heard(stream((0, greeting), (20, asked), (40, GET)), stream((10, agreed), (30, granted), (50, OK)))
+    assert paths(dialogue) == [[("GET", "/inside", 200)]]
+    assert dialogue.proxied == "socks5"
+    marks = dialogue.legs[0].marks
+    assert (marks[M.PROXY_ASKED].at, marks[M.PROXY_READY].at) == (0, 30 * MS)
+
+
+def test_smtp_that_turns_to_tls_is_described_but_has_no_requests() -> None:
+    talk = converse(bulk_bytes=512)
+    client = stream((10, "EHLO me\r\n"), (30, "STARTTLS\r\n"), *octets(talk.client, 50))
+    server = stream(
+        (0, "220 mail.example ESMTP\r\n"), (20, "250 STARTTLS\r\n"), (40, "220 go\r\n"), *octets(talk.server, 60)
+    )
+    dialogue = heard(client, server, port=25)
+    assert dialogue.application == "smtp"
+    assert dialogue.session is not None
+    assert dialogue.session.version == "TLSv1.3"
+    assert all(not leg.turns and leg.keyless is None for leg in dialogue.legs)
+
+
+def test_an_upgrade_to_http2_keeps_both_answers() -> None:
+    upgrade = head(
+        """
+        GET /a HTTP/1.1
+        Host: target.example
+        Connection: Upgrade, HTTP2-Settings
+        Upgrade: h2c
+        HTTP2-Settings: AAMAAABkAAQAAP__
+        """
+    )
+    switching = head("HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: h2c")
+    settings_frame = bytes.fromhex("000000040000000000")
+    response = bytes.fromhex("000001010500000001") + b"\x88"
+    client = stream((0, upgrade), (20, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame))
+    dialogue = heard(client, stream((10, switching + settings_frame), (30, response)), port=80)
+    assert [(t.stream_id, t.path, t.status) for t in dialogue.legs[0].turns] == [(None, "/a", 101), (1, "/a", 200)]
+    assert dialogue.legs[0].upgraded
+    assert dialogue.http_version == "h2"
+
+
+def test_a_websocket_is_named() -> None:
+    ask = head(
+        "GET /chat HTTP/1.1\nHost: a\nUpgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Key: x\nSec-WebSocket-Version: 13"
+    )
+    agree = head("HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: Upgrade")
+    dialogue = heard(stream((0, ask), (20, b"\x81\x80abcd")), stream((10, agree), (30, b"\x81\0")), port=80)
+    assert paths(dialogue) == [[("GET", "/chat", 101)]]
+    assert dialogue.application == "websocket"
+
+
+def test_names_asked_for_over_tcp() -> None:
+    framed = [len(m).to_bytes(2, "big") + m for m in (message("a.example"), answer("a.example"))]
+    dialogue = heard(stream((0, framed[0])), stream((5, framed[1])), port=53)
+    assert dialogue.application == "dns"
+    assert [m.message.response for m in dialogue.dns_messages] == [False, True]
+
+
+def test_what_nobody_knows_is_unknown() -> None:
+    dialogue = heard(stream((0, b"\0\1\2\3 nothing known")), stream((5, b"\xff\xfe")), port=9)
+    assert (dialogue.application, dialogue.http_version, dialogue.legs) == (None, None, [])
+
+
+def test_octets_missing_from_the_capture_are_told_to_the_exchanges() -> None:
+    client = stream((0, GET), (10, -1), (20, GET))
+    dialogue = heard(client, stream((5, OK)), port=80)
+    assert dialogue.legs[0].gaps
+
+
+def test_records_known_already_are_heard_the_same() -> None:
+    talk = converse(bulk_bytes=512)
+    dialogue = listen_tls(talk.client, talk.server, keylog=parse_keylog(talk.keylog), server_port=443)
+    assert [[m for m, *_ in leg] for leg in paths(dialogue)] == [["GET"]]
+    assert packet_at(0) == 1
+
+
+SEEDS = [
+    (CONNECT + GET, ESTABLISHED + OK),
+    (GET + GET, OK + OK),
+    (b"\5\1\0\5\1\0\3\x01a\1\xbb" + GET, b"\5\0\5\0\0\1\0\0\0\0\0\0" + OK),
+    (b"EHLO a\r\nSTARTTLS\r\n\x16\3\1\0\5\1\0\0\1\0", b"220 a ESMTP\r\n\x16\3\3\0\5\2\0\0\1\0"),
+]
+
+
+@given(st.sampled_from(SEEDS), st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 65_535))
+@settings(max_examples=150)
+def test_damaged_octets_never_raise(seed: tuple[bytes, bytes], a: int, b: int, port: int) -> None:
+    client, server = mutate(seed[0], a), mutate(seed[1], b)
+    half = len(server) // 2
+    dialogue = heard(stream((0, client)), stream((5, server[:half]), (9, server[half:])), port=port)
+    assert isinstance(dialogue.legs, list)

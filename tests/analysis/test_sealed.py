@@ -1,0 +1,70 @@
+"""Connections judged by columns against the same connections heard one by one: every record, number and ranking must be equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netdiag.analysis import part
+from netdiag.analysis.pipeline import Analysed, analyse
+from netdiag.capture.source import open_capture
+from netdiag.errors import NetdiagError
+from netdiag.export.json import plain
+from netdiag.records.exchange_table import outcome_counts, slowest
+from netdiag.stats.distribution import statistics
+from tests.support.public_captures import folder, index
+from tests.support.tools import needs_public_captures
+
+CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*.pcapng"))
+
+
+def everything(path: Path) -> tuple[Any, ...]:
+    with open_capture(str(path)) as capture:
+        found = analyse(capture.windows())
+        tables = (found.connections, found.resolutions, found.exchanges, found.anomalies)
+        return (*(plain(list(table)) for table in tables), *answers(found))
+
+
+def answers(found: Analysed) -> tuple[Any, ...]:
+    by_columns, by_records = statistics(found.exchanges), statistics(list(found.exchanges))
+    assert plain(by_columns) == plain(by_records)
+    ranks = [e.id for e in slowest(found.exchanges, 7)]
+    assert ranks == [e.id for e in slowest(list(found.exchanges), 7)]
+    assert outcome_counts(found.exchanges) == outcome_counts(list(found.exchanges))
+    return plain(by_columns), ranks
+
+
+def compare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_columns = everything(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(part, "sealed", _nothing_sealed)
+        assert everything(path) == by_columns
+
+
+def _nothing_sealed(*arguments: Any) -> Any:
+    *tables, candidates, openings = arguments
+    return SEALED(*tables, np.zeros_like(candidates), openings)
+
+
+SEALED = part.sealed
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_own_captures(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(path, monkeypatch)
+
+
+@needs_public_captures
+@pytest.mark.slow
+def test_public_captures(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+    for path in (folder() / name for name in index()):
+        try:
+            compare(path, monkeypatch)
+            compared += 1
+        except NetdiagError:
+            continue
+    assert compared > 100
