@@ -20,6 +20,7 @@ from netdiag.wire.record_header import (
     ssl2_hello,
     valid_headers,
 )
+from netdiag.wire.record_lanes import records_of_long_streams
 from netdiag.wire.record_walk import Found, take_up, walk_over_holes
 from netdiag.wire.tables import Bool, Int64
 
@@ -45,6 +46,8 @@ def records(pieces: Pieces, index: Int64, position: Int64) -> Found:
             parts += [take_up(pieces, *place) for place in step.invalid]
         index, position = step.index, step.position
         steps += 1
+    if steps:
+        return Found.concat(parts + records_of_long_streams(pieces, index, position))
     for place in zip(index.tolist(), position.tolist(), strict=True):
         part = walk_over_holes(pieces, *place)
         parts.append(part if steps or len(part.index) else take_up(pieces, *place))

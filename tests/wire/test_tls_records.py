@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdiag.wire import record_steps
+from netdiag.wire import record_lanes, record_steps
 from netdiag.wire.streams import record_views, rows_of
 from netdiag.wire.tables import NONE, SegmentKind, Segments
 from netdiag.wire.tls_records import chain, looks_like_tls
@@ -245,6 +245,27 @@ def test_lock_step_and_one_by_one_find_the_same(data: st.DataObject) -> None:
     for i, lengths in enumerate(truth):
         if lengths is not None:
             assert step_by_step.length[step_by_step.connection == i].tolist() == lengths
+
+
+@pytest.mark.parametrize("treacherous", [False, True])
+@pytest.mark.parametrize("tail", [b"", b"\x17\x03", b"no record"])
+def test_long_streams_are_entered_at_many_places(
+    treacherous: bool, tail: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contents that look like records themselves lead the guesses astray; the result is that of the walk all the same."""
+    monkeypatch.setattr(record_lanes, "LANE_BYTES", 3000)
+    monkeypatch.setattr(record_steps, "MANY_STEPS", 2)
+    chance = random.Random(3)
+    lengths = [chance.randint(1, 1500) for _ in range(200)]
+    if treacherous:
+        fake = b"\x17\x03\x03\x00\x0b" + bytes(11)
+        records = [bytes([23, 3, 3]) + n.to_bytes(2, "big") + (fake * 100)[:n] for n in lengths]
+    else:
+        records = [record(n, seed=i) for i, n in enumerate(lengths)]
+    talk = Conversation().opens()
+    spread(talk, SERVER, HELLO + b"".join(records) + tail, [1000, 333])
+    wire = talk.wire()
+    assert [length for _, _, length in found(wire, SERVER)] == [5, *lengths]
 
 
 @given(st.binary(max_size=400), st.binary(max_size=400))
