@@ -1,0 +1,101 @@
+"""Public captures with keys, analysed without them: the grammar's error against what the keys show. Prints it for every capture."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import pytest
+
+import netdiag
+from netdiag.analysis.keyless_drafts import NOT_SEPARABLE
+from netdiag.records.exchange import Exchange
+from netdiag.records.timing import Method, Phase
+from netdiag.units import NS_PER_MS
+from tests.support.public_captures import folder, keylog_of
+from tests.support.tools import needs_public_captures, public_truth
+
+CASES = [t["path"] for t in public_truth() if t["keylog"] and t["keylog"] != "embedded"]
+TOLERANCE_NS = 2_000_000
+"""Records of one request leave back to back: within this the grammar may take one for another."""
+
+
+def phase(exchange: Exchange, name: str) -> Phase | None:
+    return next((p for p in exchange.phases if p.name == name), None)
+
+
+@dataclass
+class Compared:
+    """One capture's requests, told with keys and without."""
+
+    same: int = 0
+    bounded: int = 0
+    inseparable: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def by_connection(exchanges: list[Exchange]) -> dict[int | None, list[Exchange]]:
+    rows: dict[int | None, list[Exchange]] = defaultdict(list)
+    for exchange in exchanges:
+        rows[exchange.connection_id].append(exchange)
+    return rows
+
+
+def compare(path: str) -> Compared:
+    opened = netdiag.analyze(folder() / path, keylog=keylog_of(path))
+    told = by_connection(list(netdiag.analyze(folder() / path).exchanges))
+    result = Compared()
+    for exchange in opened.exchanges:
+        connection = opened.connections[exchange.connection_id or 0]
+        wait = phase(exchange, "wait")
+        if connection.tls is None or not connection.tls.decrypted or wait is None or exchange.pushed:
+            continue
+        _judge(exchange, wait, told[exchange.connection_id], result)
+    return result
+
+
+def _judge(exchange: Exchange, wait: Phase, told: list[Exchange], result: Compared) -> None:
+    around = [e for e in told if e.started_at <= wait.started_at <= e.ended_at]
+    exact = [w for e in around if (w := phase(e, "wait")) and abs(w.started_at - wait.started_at) <= TOLERANCE_NS]
+    if not around:
+        result.wrong.append(f"{exchange.method} {exchange.path}: no turn of records")
+    elif not exact or around[0].outcome_detail == NOT_SEPARABLE:
+        # A turn that holds several requests must say so.
+        doubtful = any(w.method is Method.BOUNDED for e in around if (w := phase(e, "wait")))
+        result.inseparable += 1
+        if not doubtful:
+            result.wrong.append(f"{exchange.method} {exchange.path}: taken for part of another request")
+    elif abs(exact[0].duration_ns - wait.duration_ns) <= TOLERANCE_NS:
+        result.same += 1
+    elif exact[0].method is Method.BOUNDED and exact[0].lo_ns <= wait.duration_ns <= exact[0].hi_ns:
+        result.bounded += 1
+    else:
+        error_ms = (exact[0].duration_ns - wait.duration_ns) / NS_PER_MS
+        result.wrong.append(f"{exchange.method} {exchange.path}: {exact[0].method} {error_ms:+.1f} ms")
+
+
+@needs_public_captures
+@pytest.mark.parametrize("path", CASES)
+def test_the_wait_without_keys_is_the_same_or_says_its_bounds(path: str) -> None:
+    found = compare(path)
+    sys.stdout.write(
+        f"\n  {path}: {found.same} the same, {found.bounded} within bounds, {found.inseparable} not separable, {len(found.wrong)} wrong"
+    )
+    assert found.wrong == []
+
+
+@needs_public_captures
+@pytest.mark.parametrize("path", CASES)
+def test_the_handshake_without_keys_ends_when_it_ends_with_them(path: str) -> None:
+    opened, told = netdiag.analyze(folder() / path, keylog=keylog_of(path)), netdiag.analyze(folder() / path)
+    for with_keys, without in zip(opened.connections, told.connections, strict=True):
+        if (
+            with_keys.tls is None
+            or not with_keys.tls.decrypted
+            or without.tls is None
+            or without.tls.finished_at is None
+        ):
+            continue
+        assert with_keys.tls.finished_at is not None
+        assert abs(without.tls.finished_at - with_keys.tls.finished_at) <= 500_000, with_keys.id
