@@ -94,6 +94,8 @@ class ConnectionPlan:
     race_ms: float | None = None
     """Happy Eyeballs (RFC 8305): start the next address after this long; None: only when the previous has failed."""
     connect_timeout_ms: float | None = None
+    timeout_ms: float | None = None
+    """The client gives up the whole connection this long after it began to connect."""
     resolve: bool = True
     """Look the name up first, where the scenario has a resolver."""
     port: int | None = None

@@ -183,10 +183,25 @@ class _Run:
         if plan.after is not None:
             await self._ended[plan.after].wait()
         await until(Stamp.now().after(ns(plan.opens_at_ms)))
+        patience = None if plan.timeout_ms is None else plan.timeout_ms / 1e3
         try:
-            await self._talk(run)
+            async with asyncio.timeout(patience):
+                await self._talk(run)
+        except TimeoutError:
+            self._abandon(run)
         finally:
             self._ended[run.number].set()
+
+    def _abandon(self, run: ConnectionRun) -> None:
+        """The client's patience is over: whatever is unfinished has timed out."""
+        if run.winner is not None and run.winner.state == "established":
+            run.winner.abort()
+        mine = [m for m in self._marks if m.connection == run.number]
+        for marks in mine:
+            if marks.outcome == "incomplete":
+                marks.outcome, marks.ended_at = "timeout:total", now_ns()
+        if not mine:
+            self._failed(run, "timeout:total")
 
     async def _talk(self, run: ConnectionRun) -> None:
         addresses = await self._addresses(run)
@@ -203,8 +218,9 @@ class _Run:
             try:
                 protocol = await self._secure(run, stream) or "http/1.1"
             except PeerGone:
+                outcome = "reset" if endpoint.failure == "reset" else "tls_fail"
                 stream.end(notify=False)
-                return self._failed(run, "tls_fail")
+                return self._failed(run, outcome)
         client = (Http2Client if protocol == "h2" else Http1Client)(
             stream, run.plan, run.number, self._authority(), self._marks.append
         )

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import h2.config
 import h2.connection
@@ -379,16 +380,24 @@ class Http2Client:
         match event:
             case h2.events.InformationalResponseReceived():
                 call.marks.interim.append(_status(event.headers))
-            case h2.events.ResponseReceived():
-                call.marks.status = _status(event.headers)
+            case h2.events.ResponseReceived() | h2.events.TrailersReceived():
+                self._note_head(call.marks, dict(event.headers or ()))
             case h2.events.DataReceived():
                 await call.pause.after(len(event.data or b""))
                 self._h2.acknowledge_received_data(event.flow_controlled_length or 0, event.stream_id or 0)
             case h2.events.StreamEnded():
-                self._complete(call, outcome_of(call.marks.status))
+                self._complete(call, outcome_of(call.marks.status, call.marks.grpc_status))
             case h2.events.StreamReset():
                 call.marks.error_code = int(event.error_code or 0)
                 self._complete(call, "reset")
+
+    @staticmethod
+    def _note_head(marks: ExchangeMarks, headers: dict[Any, Any]) -> None:
+        """Of the head or the trailers."""
+        if ":status" in headers:
+            marks.status = int(headers[":status"])
+        if "grpc-status" in headers:
+            marks.grpc_status = int(headers["grpc-status"])
 
     def _without_goaway(self, data: bytes) -> bytes:
         """Take whole frames and act on GOAWAY here: h2 would refuse to let the open streams complete (RFC 9113 section 6.8)."""

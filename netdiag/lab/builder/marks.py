@@ -26,6 +26,7 @@ class ExchangeMarks:
     """Just after the last octet of the request."""
     waited_for_continue: bool = False
     status: int | None = None
+    grpc_status: int | None = None
     outcome: str = "incomplete"
     """``ok``, ``http_error``, ``reset``, ``closed_early``, ``refused``, ``timeout:connect``, ``tls_fail``, ``dns_fail``, ``incomplete``."""
     started_at: int | None = None
@@ -36,6 +37,6 @@ class ExchangeMarks:
     interim: list[int] = field(default_factory=list)
 
 
-def outcome_of(status: int | None) -> str:
+def outcome_of(status: int | None, grpc_status: int | None = None) -> str:
     """The outcome of a complete answer."""
-    return "http_error" if status is not None and status >= 400 else "ok"
+    return "http_error" if (status is not None and status >= 400) or grpc_status else "ok"

@@ -113,6 +113,11 @@ class Sender:
         return sum(f.end - f.start for f in self._flights if not f.sacked and not f.lost)
 
     @property
+    def given_up(self) -> bool:
+        """So many timeouts in a row that the peer must be gone (RFC 9293 section 3.8.3)."""
+        return self.rtt.backoff > self.settings.data_retries
+
+    @property
     def idle(self) -> bool:
         """Nothing is on its way and nothing waits."""
         return not self._flights and self.nxt == len(self.stream) and self.fin_queued <= self.fin_sent

@@ -30,6 +30,8 @@ class TcpSettings:
     tail_loss_probe: bool = True
     slow_start_after_idle: bool = True
     syn_retries: int = 6
+    data_retries: int = 8
+    """Timeouts in a row before the connection is given up (Linux: tcp_retries2, there 15)."""
     keep_alive_ms: float | None = None
     """Probe a connection that has been idle this long."""
     host_us: float = 15.0

@@ -315,6 +315,8 @@ class Endpoint:
         self._timer = None
         if self.state == "established":
             self.sender.on_timer(now_ns())
+            if self.sender.given_up:
+                self._gone("timeout")
             self._rearm()
 
     def _cancel_timer(self) -> None:

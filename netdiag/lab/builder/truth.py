@@ -156,7 +156,8 @@ def truth_of(built: Built, frames: list[Frame]) -> Truth:
         observed = {id(end): observe(frames, end, _server_isn(run, end)) for end in run.attempts}
         connections += [_connection(built, run, end, observed[id(end)]) for end in run.attempts]
         chosen = run.winner or (run.attempts[-1] if run.attempts else None)
-        view = _View(run, observed[id(chosen)], resolver) if chosen is not None else None
+        secured = built.scenario.server.tls
+        view = _View(run, observed[id(chosen)], resolver, secured=secured) if chosen is not None else None
         exchanges += list(_exchanges(built, run, view, resolver))
     exchanges.sort(key=lambda e: (e.started_at or 0, e.connection, e.request))
     count = sum(frame.number is not None for frame in frames)
@@ -225,9 +226,10 @@ def _ports(datagram: Datagram) -> tuple[int, int]:
 class _View:
     """One connection at the capture point with what its hosts know about their streams."""
 
-    def __init__(self, run: ConnectionRun, observed: Observed, resolver: _Resolutions) -> None:
+    def __init__(self, run: ConnectionRun, observed: Observed, resolver: _Resolutions, *, secured: bool) -> None:
         self.run, self.observed = run, observed
         is_tls = run.session is not None or run.server_session is not None
+        self.secured = secured
         client_stream = run.winner.sender.stream if run.winner is not None else b""
         server_stream = run.server_end.sender.stream if run.server_end is not None else b""
         self.client_records = RecordEnds.of(client_stream, tls=is_tls)
@@ -259,7 +261,7 @@ class _View:
     def _tls(self, request_first: Sight | None) -> TrueSpan | None:
         session, server = self.run.session, self.run.server_session
         if session is None or server is None:
-            return None
+            return self._failed_tls()
         hello = self.observed.client.seen(session.hello[0])
         own = self.observed.client.seen(session.finished[1] - 1)
         peer = self.observed.server.deliverable(server.finished[1] - 1)
@@ -269,6 +271,14 @@ class _View:
         if request_first is not None and request_first.at < end.at:
             end = request_first
         return _span("tls", hello, end)
+
+    def _failed_tls(self) -> TrueSpan | None:
+        """A handshake that broke off ends with the RST or FIN that ended it."""
+        hello, server, client = self.observed.client.seen(0), self.observed.server, self.observed.client
+        ends = [sight for sight in (server.reset, server.fin, client.reset, client.fin) if sight is not None]
+        if not self.secured or hello is None or not ends:
+            return None
+        return _span("tls", hello, min(ends, key=lambda sight: sight.at))
 
 
 def _span(name: str, first: Sight, last: Sight) -> TrueSpan:
