@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from netdiag.protocols import aws_events
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.content_coding import ContentDecoder, decodable
 from netdiag.protocols.grpc import MessageSplitter, is_grpc, status_of
@@ -72,6 +73,8 @@ def _body_for(media: str, path: str | None) -> EventBody | None:
         return _WholeBody() if path is not None and _ANSWERS_WHOLE.search(path) else None
     if media in _NDJSON_TYPES:
         return _NdjsonBody()
+    if media == aws_events.CONTENT_TYPE:
+        return _AwsBody()
     return _GrpcBody() if is_grpc(media) else None
 
 
@@ -172,6 +175,23 @@ class _NdjsonBody:
     def finish(self, turn: Turn) -> None:
         turn.events = self._timeline.rows
         turn.stream_api = self._classifier.api or "ndjson"
+        turn.tokens = self._classifier.tokens
+        turn.reported_times = tuple(self._classifier.times)
+
+
+class _AwsBody:
+    def __init__(self) -> None:
+        self._stream = aws_events.AwsEventStream()
+        self._classifier = EventClassifier()
+        self._timeline = _Timeline()
+
+    def feed(self, octets: bytes, moment: Moment) -> None:
+        for message in self._stream.feed(octets):
+            self._timeline.add(aws_events.classify(message, self._classifier), message.size_bytes, moment)
+
+    def finish(self, turn: Turn) -> None:
+        turn.events = self._timeline.rows
+        turn.stream_api = self._classifier.api or aws_events.BEDROCK
         turn.tokens = self._classifier.tokens
         turn.reported_times = tuple(self._classifier.times)
 

@@ -107,6 +107,11 @@ class EventClassifier:
             self._count(_object(value, "usageMetadata"), "candidatesTokenCount")
             self._time(value, "body")
 
+    def read_bedrock_metadata(self, value: Json) -> None:
+        """The last event of Bedrock's ConverseStream: ``usage`` and ``metrics``."""
+        self._count(_object(value, "usage"), "outputTokens")
+        self._time(_object(value, "metrics"), "metrics")
+
     def _named_ping(self, data: bytes) -> EventKind:
         if self.api is None and b'"ping"' in data:
             self.api = ANTHROPIC
@@ -114,6 +119,10 @@ class EventClassifier:
 
     def _classify_json(self, type_: str, value: Json) -> EventKind:
         declared = value.get("type")
+        if "amazon-bedrock-invocationMetrics" in value:
+            metrics = _object(value, "amazon-bedrock-invocationMetrics")
+            self._time(metrics, "amazon-bedrock-invocationMetrics")
+            self._count(metrics, "outputTokenCount")
         if isinstance(declared, str):
             kind = self._by_declared_type(declared, value)
             if kind is not None:

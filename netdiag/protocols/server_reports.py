@@ -114,6 +114,7 @@ _BODY_TIMES: dict[str, tuple[str, int]] = {
     "predicted_ms": ("generation", _MS),
     "invocationLatency": ("total", _MS),
     "firstByteLatency": ("first-token", _MS),
+    "latencyMs": ("total", _MS),
 }
 _REQUEST_IDS = (
     "x-request-id",

@@ -44,7 +44,7 @@ class StreamTiming:
     """The four first-times count from the exchange's first request octet sent, in nanoseconds; None when there was no such event."""
 
     api: str | None
-    """``openai-chat``, ``openai-responses``, ``anthropic``, ``sse``, ``ndjson``, ``grpc``."""
+    """``openai-chat``, ``openai-responses``, ``anthropic``, ``gemini``, ``ollama``, ``bedrock``; ``sse``, ``ndjson``, ``grpc`` where no API is known."""
     first_byte_ns: int | None
     first_event_ns: int | None
     first_token_ns: int | None

@@ -307,6 +307,23 @@ def test_octets_missing_inside_data_are_counted_and_nothing_else_is_lost() -> No
     assert not second.headers_incomplete
 
 
+def test_octets_missing_inside_headers_leave_their_moments() -> None:
+    client, server = Headers(), Headers()
+    block = server.frame(1, [*h2.RESPONSE, ("etag", "1" * 60)])
+    conversation = http2.decode(
+        stream((0, h2.PREFACE + h2.settings()), (10, client.frame(1, h2.REQUEST, end_stream=True))),
+        stream(
+            (1, h2.settings()),
+            (20, block[:12]),
+            (0, 20),
+            (25, block[32:] + frame(h2.DATA, h2.END_STREAM, 1, b"hello")),
+        ),
+    )
+    (turn,) = conversation.turns
+    assert (turn.headers_incomplete, turn.status, turn.end) == (True, None, TurnEnd.COMPLETE)
+    assert (ms(turn.response_first), ms(turn.response_head_last), turn.response_body_bytes) == (20, 25, 5)
+
+
 def test_after_a_gap_of_unknown_size_streams_go_on_without_header_history() -> None:
     client, server = Headers(), Headers()
     conversation = http2.decode(
