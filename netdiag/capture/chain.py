@@ -9,6 +9,7 @@ payload that looks like records), the walk goes on one by one until it meets a l
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +22,8 @@ from netdiag.wire.tables import Int64
 LANE_BYTES = 131072
 """About how much of the file one lane covers."""
 MAX_LANES = 1024
+MAX_SINGLY = 1 << 20
+"""Records of one walk one by one; it stops as at a limit."""
 GIVE_UP_LANES = 16
 """Searches in a row that found nothing: this is not what lanes are for."""
 FEW_LANES = 6
@@ -33,7 +36,7 @@ Synchronise = Callable[[int, int], int | None]
 class Stop(Enum):
     """Why a walk ended."""
 
-    LIMIT = "the next record begins at or after the limit"
+    LIMIT = "the next record begins at or after the limit (or enough were found)"
     END = "not even a record header is left before the end of the file"
     CUT = "the record is longer than what is left of the file"
     DAMAGED = "the record's length is impossible"
@@ -189,9 +192,9 @@ def _walk_singly(octets: Octets, layout: Layout, start: int, limit: int, meets: 
     length_of = struct.Struct(layout.order + "I").unpack_from
     last, align = size - layout.header_bytes, layout.align
     at, overhead, shortest, longest = layout.length_at, layout.overhead, layout.shortest, layout.longest
-    offsets: list[int] = []
+    offsets = array("q")
     here, stop = start, Stop.LIMIT
-    while here < limit and not (meets and here in meets):
+    while here < limit and len(offsets) < MAX_SINGLY and not (meets and here in meets):
         if here > last:
             stop = Stop.END
             break

@@ -37,6 +37,8 @@ ODD_FRAMES = (
     BlockType.SYSDIG_EVENT_FLAGS_LARGE,
 )
 PACKETS = (BlockType.ENHANCED_PACKET, BlockType.SIMPLE_PACKET, BlockType.OLD_PACKET)
+FRAMES = frozenset(int(kind) for kind in PACKETS + ODD_FRAMES)
+ENHANCED = int(BlockType.ENHANCED_PACKET)
 
 
 def is_pcapng(octets: Octets) -> bool:
@@ -197,9 +199,10 @@ class PcapngReader:
 
 def _are_frames(types: NDArray[np.uint32]) -> Bool:
     """Blocks that Wireshark shows as frames."""
-    frames: Bool = types == BlockType.ENHANCED_PACKET
-    if not frames.all():
-        frames = np.isin(types, PACKETS + ODD_FRAMES)
+    frames: Bool = types == ENHANCED
+    others = np.flatnonzero(~frames)
+    if others.size:
+        frames[others] = [kind in FRAMES for kind in types[others].tolist()]
     return frames
 
 
