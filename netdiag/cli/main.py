@@ -28,6 +28,7 @@ EXIT_BROKEN_PIPE = 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("netdiag.cli.probe:probe", "Make requests over HTTP/1.1 and HTTP/2 while capturing; split every one."),
+    "watch": ("netdiag.cli.watch:watch", "Repeat a small trial at an interval or a rate."),
     "analyze": ("netdiag.cli.analyze:analyze", "Split every request of capture files into its phases."),
     "run": ("netdiag.cli.run:run", "Run any program under a capture and split its requests."),
     "capture": ("netdiag.cli.capture:capture", "Record packets to a file, or a ring of files, until told to stop."),

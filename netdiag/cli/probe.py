@@ -172,8 +172,8 @@ def run(options: ProbeOptions) -> int:
     results.check_goals(options.slo)
     if bool(options.urls) == options.lab:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
-    with _target(options) as target:
-        config = plan(options, **target)
+    with target(options) as changes:
+        config = plan(options, **changes)
         analysis = _measure(config, options)
     _render(analysis, options)
     goals = results.print_goals(analysis, options.slo, stream=sys.stderr if options.json else sys.stdout)
@@ -181,7 +181,7 @@ def run(options: ProbeOptions) -> int:
 
 
 @contextlib.contextmanager
-def _target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
+def target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
     """What ``--lab`` changes in the plan: a server of our own for as long as the probe lasts."""
     if not options.lab:
         yield {}
@@ -190,10 +190,10 @@ def _target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
 
     behaviour = Behaviour(wait_ms=60, events=12, gap_ms=15, first_event_ms=75)
     with LabServer(LabConfig(behaviour=behaviour, tls_ms=8)) as server:
-        target: dict[str, Any] = {"urls": (server.url + LAB_PATH,), "cacert": options.cacert or server.ca_file}
+        changes: dict[str, Any] = {"urls": (server.url + LAB_PATH,), "cacert": options.cacert or server.ca_file}
         if not options.data:
-            target |= {"body": LAB_BODY, "headers": (*_headers(options), ("content-type", "application/json"))}
-        yield target
+            changes |= {"body": LAB_BODY, "headers": (*_headers(options), ("content-type", "application/json"))}
+        yield changes
 
 
 def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:

@@ -1,0 +1,249 @@
+"""``netdiag watch``: a small trial again and again, one line each, a table at the end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from netdiag.cli.console import common_options
+from netdiag.cli.help import ALWAYS, Grouped, Section
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from netdiag.probe.watch import Tick, WatchPlan
+    from netdiag.records.analysis import Analysis
+    from netdiag.records.exchange import Exchange
+
+SECTIONS: tuple[Section, ...] = (
+    (
+        "How often",
+        (
+            ("--every SECONDS", "One trial after the other [10]."),
+            ("--rate N", "Trials per second, ended or not (open loop)."),
+            ("-n, --count N", "Stop after so many; else ^C, or 1,000 requests."),
+        ),
+    ),
+    (
+        "What to ask (as probe)",
+        (
+            ("-X, -H, -d, -A, -k, -m", "Method, header, body, agent, no check, limit."),
+            ("--cacert FILE, --resolve …", "As probe."),
+            ("--http1.1, --http2, --arm WORDS", "HTTP/1.1 alone otherwise; repeatable."),
+            ("--capture WHICH", "none [by the kernel's stamps], or as probe."),
+            ("--lab", "The built-in server on loopback, no URL."),
+        ),
+    ),
+    (
+        "Results",
+        (
+            ("--jsonl FILE", "One line per call, flushed; - is standard output."),
+            ("--slo GOALS", "total=5000,p99.ttft=900,error=1%: exit 4."),
+            ALWAYS,
+        ),
+    ),
+)
+
+
+@click.command(
+    cls=Grouped,
+    sections=SECTIONS,
+    epilog="Exit codes: 0 ok, 1 a request failed, 4 a goal is broken, 64 usage, 73 output.",
+)
+@click.argument("urls", nargs=-1, metavar="URL")
+@click.option("--every", type=float)
+@click.option("--rate", type=float)
+@click.option("-n", "--count", type=int)
+@click.option("--lab", is_flag=True)
+@click.option("--http1.1", "http1", is_flag=True)
+@click.option("--http2", "http2", is_flag=True)
+@click.option("--arm", "arms", multiple=True)
+@click.option("-X", "--request")
+@click.option("-H", "--header", "headers", multiple=True)
+@click.option("-d", "--data", multiple=True)
+@click.option("-A", "--user-agent")
+@click.option("-k", "--insecure", is_flag=True)
+@click.option("--cacert")
+@click.option("--resolve", multiple=True)
+@click.option("-m", "--timeout", "--max-time", default=30.0)
+@click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="none")
+@click.option("--jsonl")
+@click.option("--slo")
+@common_options
+def watch(
+    every: float | None, rate: float | None, count: int | None, jsonl: str | None, slo: str | None, **options: Any
+) -> int:
+    """Repeat a small trial at an interval or a rate, one line each; ^C ends it with a summary.
+
+    \b
+    netdiag watch https://api.example.com/v1/models --every 30 --jsonl watch.jsonl
+    netdiag watch https://api.example.com/v1/models --rate 2 -n 120 --slo p95.total=800,error=1%
+
+    A server that answers 429 or 503 is left alone for as long as it asks.
+    """
+    from netdiag.cli import probe as probe_command
+    from netdiag.cli import results
+    from netdiag.errors import UsageError
+    from netdiag.probe.watch import WatchPlan
+
+    results.check_goals(slo)
+    options["arms"] = options["arms"] or (() if options["http1"] or options["http2"] else ("h1",))
+    chosen = probe_command.ProbeOptions(**(_UNASKED | options))
+    if bool(chosen.urls) == chosen.lab:
+        raise UsageError("give one URL, or --lab")
+    with probe_command.target(chosen) as target:
+        config = probe_command.plan(chosen, **target)
+        interval = 10.0 if every is None and rate is None else every
+        plan = WatchPlan(config=config, every_s=interval, per_second=rate, count=count)
+        with _lines(jsonl) as file:
+            whole = _run(plan, file)
+    return _conclude(whole, slo, quiet=jsonl == "-")
+
+
+_UNASKED: dict[str, Any] = {
+    "trials": 1, "warm": False, "proxy": None, "location": False, "connect_timeout": 10.0, "idle": 0.0, "concurrency": 1, "seed": None,
+    "policy": "none", "capture_interface": None, "allow_link_local": False, "embed_keys": False, "keep_keys": None, "json": False,
+    "outputs": (), "force": False, "top": None, "picture": None, "slo": None, "strict": False,
+}  # fmt: skip
+"""A watch asks for little; the rest of a probe's options is as if not given."""
+
+
+@contextmanager
+def _lines(path: str | None) -> Iterator[TextIO | None]:
+    from netdiag.errors import OutputError
+
+    if path is None or path == "-":
+        yield sys.stdout if path else None
+        return
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise OutputError(f"cannot be written: {error.strerror}", path=path) from error
+
+
+def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
+    """All calls of the watch as one analysis; None when there was none. On a terminal the table stands below the lines and keeps growing."""
+    from netdiag import api
+    from netdiag.probe.watch import watch as ticks
+
+    stop = threading.Event()
+    found: list[Analysis] = []
+    with _live_table(enabled=file is not sys.stdout) as refresh:
+        try:
+            for tick in ticks(plan, api.probe, stop):
+                _show(tick, file)
+                if tick.analysis is not None:
+                    found.append(tick.analysis)
+                    refresh(found)
+        except KeyboardInterrupt:
+            stop.set()
+        finally:
+            stop.set()
+    return _together(found)
+
+
+@contextmanager
+def _live_table(*, enabled: bool) -> Iterator[Callable[[list[Analysis]], None]]:
+    from netdiag.cli.console import console
+
+    out = console()
+    if not (enabled and out.is_terminal):
+        yield lambda _found: None
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=out, auto_refresh=False, transient=True) as live:
+
+        def refresh(found: list[Analysis]) -> None:
+            live.update(Text("\n").join(_summary_lines(_together(found))), refresh=True)
+
+        yield refresh
+
+
+def _summary_lines(whole: Analysis | None) -> list[Text]:
+    from netdiag.cli.console import ascii_only, console
+    from netdiag.export.terminal.page import Page
+    from netdiag.export.terminal.summary import summary
+
+    page = Page(console().width, ascii_only=ascii_only())
+    page.blank()
+    if whole is not None:
+        summary(page, whole)
+    return page.lines
+
+
+def _show(tick: Tick, file: TextIO | None) -> None:
+    from netdiag.cli.console import console, note
+
+    if tick.analysis is None:
+        note(f"{_clock(tick.scheduled_at)}  #{tick.number}  {tick.skipped}")
+        return
+    for exchange in tick.analysis.exchanges:
+        if file is not sys.stdout:
+            console().print(_line(tick, exchange), soft_wrap=True, markup=False, highlight=False)
+        if file is not None:
+            file.write(_json_line(tick, exchange))
+            file.flush()
+
+
+def _line(tick: Tick, exchange: Exchange) -> str:
+    from netdiag.records.labels import result_label
+    from netdiag.sanitise import one_line
+    from netdiag.units import format_ms
+
+    phases = "  ".join(f"{p.name} {format_ms(p.duration_ns)}" for p in exchange.phases if p.duration_ns >= 50_000)
+    first = exchange.stream.first_token_ns if exchange.stream else None
+    token = f"  1st token {format_ms(first)}" if first is not None else ""
+    lag = f"  started {format_ms(tick.lag_ns)} late" if tick.lag_ns > 10_000_000 else ""
+    head = f"{_clock(tick.scheduled_at)}  #{tick.number:<4d} {one_line(exchange.arm or '', most=16):4s} {one_line(result_label(exchange), most=40)}"
+    return f"{head}  total {format_ms(exchange.total_ns)} ms{token}  {phases}{lag}"
+
+
+def _json_line(tick: Tick, exchange: Exchange) -> str:
+    import json
+
+    from netdiag.export.json import exchange_line
+
+    assert tick.analysis is not None
+    row = json.loads(exchange_line(tick.analysis, exchange))
+    return json.dumps({**row, "tick": tick.number, "scheduled_at": tick.scheduled_at, "lag_ns": tick.lag_ns}) + "\n"
+
+
+def _clock(at: int) -> str:
+    import datetime
+
+    return datetime.datetime.fromtimestamp(at // 1_000_000_000).strftime("%H:%M:%S")
+
+
+def _together(found: list[Analysis]) -> Analysis | None:
+    from dataclasses import replace
+
+    from netdiag.stats.distribution import statistics
+
+    rows = [exchange for analysis in found for exchange in analysis.exchanges]
+    if not rows:
+        return None
+    numbered = tuple(replace(row, id=i, connection_id=None) for i, row in enumerate(rows))
+    return replace(
+        found[-1], exchanges=numbered, connections=(), calls=(), statistics=statistics(numbered), comparisons=()
+    )
+
+
+def _conclude(whole: Analysis | None, slo: str | None, *, quiet: bool) -> int:
+    from netdiag.cli import exit_codes, results
+    from netdiag.cli.console import show
+    from netdiag.errors import ProbeError
+
+    if whole is None:
+        raise ProbeError("no request was made")
+    if not quiet:
+        show(_summary_lines(whole))
+    goals = results.print_goals(whole, slo, stream=sys.stderr if quiet else sys.stdout)
+    return exit_codes.worst([goals, exit_codes.of_result(whole, None, strict=False)])

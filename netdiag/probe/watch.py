@@ -1,0 +1,208 @@
+"""A small trial again and again: at an interval, one after the other, or at a rate, whether the last has ended or not (open loop).
+
+A trial that starts later than it was due is not a fast trial: the lag between schedule and start is kept beside every result, so that
+nobody mistakes a stalled watcher for a healthy service (coordinated omission).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from netdiag.errors import UsageError
+from netdiag.probe.plan import MAX_CONCURRENCY, MAX_PER_SECOND, MAX_REQUESTS, ProbeConfig
+from netdiag.records.analysis import Analysis
+from netdiag.records.exchange import Exchange
+
+Measure = Callable[[ProbeConfig], Analysis]
+_LONGEST_HOLD_S = 600.0
+_REFUSED = frozenset({429, 503, 529})
+_DEFAULT_HOLD_S = 1.0
+"""After a refusal that names no time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPlan:
+    """How often. Exactly one of ``every_s`` and ``per_second``. Raises ``UsageError`` on creation for what cannot be."""
+
+    config: ProbeConfig
+    """One trial of it is one tick."""
+    every_s: float | None = None
+    per_second: float | None = None
+    count: int | None = None
+    """Ticks; None until it is stopped, or the ceiling of requests is reached."""
+
+    def __post_init__(self) -> None:
+        if (self.every_s is None) == (self.per_second is None):
+            raise UsageError("give an interval or a rate, one of them")
+        if self.every_s is not None and self.every_s < 0.25:
+            raise UsageError("the shortest interval is 0.25 s; --rate is for more")
+        if self.per_second is not None and not 0 < self.per_second <= MAX_PER_SECOND:
+            raise UsageError(f"a rate lies between 0 and {MAX_PER_SECOND} per second")
+        if self.config.trials != 1:
+            raise UsageError("a tick of a watch is one trial")
+        if self.count is not None and not 1 <= self.count <= self.most_ticks:
+            raise UsageError(
+                f"{self.count} ticks: between 1 and {self.most_ticks} (no more than {MAX_REQUESTS} requests in one run)"
+            )
+
+    @property
+    def interval_s(self) -> float:
+        """Between two ticks."""
+        return self.every_s if self.every_s is not None else 1 / (self.per_second or 1)
+
+    @property
+    def most_ticks(self) -> int:
+        """What the ceiling of requests allows."""
+        return max(1, MAX_REQUESTS // max(1, self.config.request_count()))
+
+    @property
+    def workers(self) -> int:
+        """Trials in flight at once."""
+        return 1 if self.every_s is not None else MAX_CONCURRENCY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One trial that was made, or was not because the server had asked for patience."""
+
+    number: int
+    """From 1."""
+    scheduled_at: int
+    """ns since the epoch."""
+    lag_ns: int
+    """How much later than scheduled it started."""
+    analysis: Analysis | None
+    """None for a tick that was skipped or failed as a whole."""
+    skipped: str | None = None
+
+
+def watch(plan: WatchPlan, measure: Measure, stop: threading.Event) -> Iterator[Tick]:
+    """Ticks as they end, until ``stop`` is set or the plan's count is reached; trials in flight are waited for."""
+    hold = _Hold()
+    done: queue.SimpleQueue[Tick] = queue.SimpleQueue()
+    total = plan.most_ticks if plan.count is None else plan.count
+    with ThreadPoolExecutor(plan.workers, thread_name_prefix="watch") as pool:
+        clerk = threading.Thread(
+            target=_schedule, args=(plan, total, measure, stop, hold, done, pool), name="watch-schedule", daemon=True
+        )
+        clerk.start()
+        try:
+            for _ in range(total):
+                tick = _next(done, clerk, pool)
+                if tick is None:
+                    return
+                yield tick
+        finally:  # also when the caller is interrupted: nothing may be submitted to a pool that is closing
+            stop.set()
+            clerk.join()
+
+
+class _Hold:
+    """Until when nothing is sent, because a server asked for it."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    def extend(self, seconds: float) -> None:
+        with self._lock:
+            self._until = max(self._until, time.monotonic() + min(seconds, _LONGEST_HOLD_S))
+
+    def left_s(self) -> float:
+        with self._lock:
+            return max(0.0, self._until - time.monotonic())
+
+
+def _schedule(
+    plan: WatchPlan,
+    total: int,
+    measure: Measure,
+    stop: threading.Event,
+    hold: _Hold,
+    done: queue.SimpleQueue[Tick],
+    pool: ThreadPoolExecutor,
+) -> None:
+    started, offset = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
+    step_ns = round(plan.interval_s * 1e9)
+    for number in range(1, total + 1):
+        due = started + (number - 1) * step_ns
+        if stop.wait(max(0.0, (due - time.monotonic_ns()) / 1e9)):
+            return
+        left = hold.left_s()
+        if left > 0:
+            done.put(
+                Tick(
+                    number=number,
+                    scheduled_at=due + offset,
+                    lag_ns=0,
+                    analysis=None,
+                    skipped=f"asked to wait {left:.1f} s more",
+                )
+            )
+            continue
+        future = pool.submit(_trial, plan, number, due, offset, measure, hold, done)
+        if plan.workers == 1:
+            future.result()
+
+
+def _trial(
+    plan: WatchPlan, number: int, due: int, offset: int, measure: Measure, hold: _Hold, done: queue.SimpleQueue[Tick]
+) -> None:
+    lag = time.monotonic_ns() - due
+    try:
+        analysis = measure(plan.config)
+    except Exception as error:
+        done.put(
+            Tick(number=number, scheduled_at=due + offset, lag_ns=lag, analysis=None, skipped=f"no trial: {error}")
+        )
+        return
+    rows = tuple(dataclasses.replace(row, trial=number) for row in analysis.exchanges)
+    for row in rows:
+        if row.status in _REFUSED:
+            hold.extend(asked_wait_s(row, time.time()))
+    done.put(
+        Tick(
+            number=number, scheduled_at=due + offset, lag_ns=lag, analysis=dataclasses.replace(analysis, exchanges=rows)
+        )
+    )
+
+
+def _next(done: queue.SimpleQueue[Tick], clerk: threading.Thread, pool: ThreadPoolExecutor) -> Tick | None:
+    """The next tick that ends; None when none will come any more."""
+    while clerk.is_alive():
+        try:
+            return done.get(timeout=0.1)
+        except queue.Empty:
+            continue
+    pool.shutdown(wait=True)
+    try:
+        return done.get_nowait()
+    except queue.Empty:
+        return None
+
+
+def asked_wait_s(exchange: Exchange, now: float) -> float:
+    """Seconds that a refusal asks for: ``retry-after-ms``, ``retry-after`` in seconds or as a date (RFC 9110 section 10.2.3)."""
+    fields = dict(exchange.response_headers)
+    try:
+        if "retry-after-ms" in fields:
+            return max(0.0, float(fields["retry-after-ms"]) / 1000)
+        return max(0.0, float(fields["retry-after"]))
+    except KeyError:
+        return _DEFAULT_HOLD_S
+    except ValueError:
+        return _until_date(fields.get("retry-after", ""), now)
+
+
+def _until_date(text: str, now: float) -> float:
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (TypeError, ValueError, IndexError):
+        return _DEFAULT_HOLD_S

@@ -1,0 +1,78 @@
+"""``netdiag watch`` against the lab, as a person runs it: lines, JSON lines, goals, and ^C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("timing")
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "netdiag", "watch", "--lab", *options]
+
+
+def test_lines_table_and_json_lines(tmp_path):
+    file = tmp_path / "watch.jsonl"
+    done = subprocess.run(
+        command("--every", "0.3", "-n", "3", "--jsonl", str(file), "--slo", "total=5000"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["tick"] for row in rows] == [1, 2, 3]
+    assert {row["status"] for row in rows} == {200}
+    assert all(row["lag_ns"] >= 0 and row["total_ns"] > 150_000_000 for row in rows)
+    assert "1st token" in done.stdout
+    assert "met (0 of 3 over)" in done.stdout
+
+
+def test_a_broken_goal_is_exit_code_4():
+    done = subprocess.run(
+        command("--every", "0.3", "-n", "2", "--slo", "total=50"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert "broken (2 of 2 over)" in done.stdout
+
+
+def test_interrupt_ends_with_the_table():
+    with subprocess.Popen(
+        command("--every", "0.5"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        first = running.stdout.readline()
+        started = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        rest, errors = running.communicate(timeout=20)
+    assert "#1" in first
+    assert time.monotonic() - started < 5
+    assert "HTTP/1.1" in rest or "1st token" in first
+    assert "Traceback" not in errors
+    assert running.returncode in (0, 130)
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path):
+    file = tmp_path / "old.jsonl"
+    file.write_text("precious\n")
+    done = subprocess.run(
+        command("-n", "1", "--jsonl", str(file)), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 73
+    assert file.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("options", [("--every", "1", "--rate", "1"), ("--rate", "500"), ("-n", "5000")])
+def test_what_cannot_be_is_usage(options):
+    assert subprocess.run(command(*options), capture_output=True, timeout=60, check=False).returncode == 64
