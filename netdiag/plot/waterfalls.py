@@ -34,6 +34,8 @@ _IDLE_SHARE = 0.3
 """Below this share of busy time a common clock would draw slivers."""
 _LABEL_CHARACTERS = 48
 _FONT = 8.5
+_NAME_SLACK = 1.1
+"""Names with many wide letters must not reach into the gutter."""
 
 _ORDER = (*(str(name) for name in PhaseName), "unattributed")
 
@@ -132,7 +134,7 @@ class _Sheet:
     def __init__(self, names: Sequence[str], verdicts: Sequence[str], *, bracketed: bool) -> None:
         inch = points_per_character(_FONT) / 72
         self.gutter_in = 0.42 if bracketed else 0.14
-        name_in = max((len(name) for name in names), default=0) * inch
+        name_in = max((len(name) for name in names), default=0) * inch * _NAME_SLACK
         self.left = (self.gutter_in + name_in + 0.15) / WIDTH_IN
         self.width = 1 - self.left - 0.2 / WIDTH_IN
         self._verdicts_in = [len(verdict) * inch + 0.15 for verdict in verdicts]
@@ -239,7 +241,7 @@ def _groups(axes: Any, rows: Sequence[_Row], shared: bool, sheet: _Sheet) -> Non
     spans: dict[int, list[int]] = {}
     for y, row in enumerate(rows):
         spans.setdefault(row.group, []).append(y)
-    if len(spans) == len(rows):
+    if len(spans) == len(rows) or (not shared and len(spans) == 1):
         return
     for group, ys in spans.items():
         if group % 2:
