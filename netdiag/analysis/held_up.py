@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from netdiag.wire.stalls import StallKind, Stalls
@@ -18,6 +20,12 @@ class HeldUp:
         wanted = np.array((connection_id, connection_id + 1), stalls.connection.dtype)
         low, high = np.searchsorted(stalls.connection, wanted).tolist()
         self._stalls = stalls.take(slice(low, high))
+
+    @classmethod
+    def of(cls, stalls: Stalls, connection_id: int) -> Self | None:
+        """None for a connection that nothing held up."""
+        found = cls(stalls, connection_id)
+        return found if len(found._stalls) else None
 
     def loss_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which octets waited for a hole to be filled."""

@@ -65,7 +65,7 @@ def _numbers() -> dict[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _sizes(version: str, cipher_suite: str) -> _Sizes:
+def sizes_of(version: str, cipher_suite: str) -> _Sizes:
     """What records of these parameters add to their content."""
     number = _numbers().get(cipher_suite)
     if number is None:
@@ -106,7 +106,7 @@ def _row(one: Unopened) -> tuple[int, int, int, int, int, int]:
     if session is None or session.version is None:
         h2 = NONE if session is None else _h2(session)
         return (1, 0, _TAG_13, h2, NONE, one.rtt_ns) if _hides_alerts(one) else (0, 0, NONE, h2, NONE, one.rtt_ns)
-    sizes = _sizes(session.version, session.cipher_suite or "")
+    sizes = sizes_of(session.version, session.cipher_suite or "")
     tls13 = session.version.startswith("TLSv1.3")
     hello_at = NONE if session.server_hello_at is None else session.server_hello_at
     return int(tls13), sizes.finished_length, sizes.overhead, _h2(session), hello_at, one.rtt_ns

@@ -20,7 +20,8 @@ from netdiag.export.terminal.summary import summary
 from netdiag.palette import PHASE_HUES
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
-from netdiag.records.labels import connection_of, host_of, request_label, result_label
+from netdiag.records.exchange_table import slowest
+from netdiag.records.labels import connection_of, exchange_of, host_of, request_label, result_label
 from netdiag.units import format_ms
 
 MOST_BLOCKS = 6
@@ -79,18 +80,14 @@ def _requests(page: Page, analysis: Analysis, selection: Selection) -> None:
 def _chosen(analysis: Analysis, selection: Selection) -> list[Exchange]:
     """The requests to show phase by phase."""
     if selection.exchange_id is not None:
-        return [e for e in analysis.exchanges if e.id == selection.exchange_id]
+        found = exchange_of(analysis, selection.exchange_id)
+        return [] if found is None else [found]
     if selection.top == 0 or (selection.top is None and len(analysis.exchanges) <= MOST_BLOCKS):
         return list(analysis.exchanges)
     if selection.top is not None:
         return slowest(analysis.exchanges, selection.top)
     uncounted = {e.exchange_id for statistics in analysis.statistics for e in statistics.excluded}
     return _examples(analysis.exchanges, uncounted)
-
-
-def slowest(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
-    """The slowest requests, the slowest first; equal ones in order."""
-    return sorted(exchanges, key=lambda e: (-e.total_ns, e.id))[:most]
 
 
 def _examples(exchanges: Sequence[Exchange], uncounted: Set[int]) -> list[Exchange]:

@@ -36,6 +36,11 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     """Nothing could be read: an encrypted exchange without keys that carries no status."""
 
+    @property
+    def failed(self) -> bool:
+        """An error status, or an end before its time. What a capture merely does not show is no failure."""
+        return self not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterimResponse:
@@ -112,4 +117,4 @@ class Exchange:
     @property
     def failed(self) -> bool:
         """An error status, or an end before its time. What a capture merely does not show is no failure."""
-        return self.outcome not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)
+        return self.outcome.failed

@@ -10,9 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import ceil, comb
+from typing import Any
 
+import numpy as np
+
+from netdiag.analysis.exchange_columns import OUTCOMES, ExchangeRows
+from netdiag.analysis.exchange_columns import arm_of as arm_in_file
+from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
+from netdiag.stats.labels import mislabelled
+from netdiag.wire.tables import NONE, Bool, Int64
 
 LEVEL = 0.95
 _TAIL = (1 - LEVEL) / 2
@@ -25,7 +33,23 @@ _SUCCESS = frozenset({Outcome.OK, Outcome.UNKNOWN})
 
 def distribution(values_ns: Iterable[int]) -> Distribution:
     """The distribution of one quantity; every number is None when there is no value."""
-    ordered = sorted(values_ns)
+    return _of_ordered(sorted(values_ns))
+
+
+class _Ordered(Sequence[int]):
+    """A sorted column whose elements come out as Python's integers."""
+
+    def __init__(self, column: Int64) -> None:
+        self._column = np.sort(column)
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, place: Any) -> Any:
+        return int(self._column[place])
+
+
+def _of_ordered(ordered: Sequence[int]) -> Distribution:
     n = len(ordered)
     if n == 0:
         return Distribution(n=0, min=None, p50=None, p90=None, p95=None, p99=None, max=None)
@@ -72,9 +96,7 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
 
 def arm_of(exchange: Exchange) -> str:
     """The probe's arm; in a file the protocol, with new and reused connections apart because they answer different questions."""
-    if exchange.arm is not None:
-        return exchange.arm
-    return f"{exchange.protocol or 'encrypted'}{', reused' if exchange.reused else ''}"
+    return exchange.arm if exchange.arm is not None else arm_in_file(exchange.protocol, reused=exchange.reused)
 
 
 def durations_ns(exchange: Exchange) -> dict[str, int]:
@@ -103,19 +125,22 @@ def _first_times(exchange: Exchange) -> dict[str, int]:
     return found
 
 
-def statistics(exchanges: Iterable[Exchange]) -> tuple[Statistics, ...]:
-    """One row per arm, in the order in which the arms first appear."""
+def statistics(exchanges: Iterable[Exchange], connections: Sequence[Connection] = ()) -> tuple[Statistics, ...]:
+    """One row per arm, in the order in which the arms first appear. With ``connections``, a trial that the wire shows to be something
+    else than its arm's name says is left out, with the reason."""
+    if isinstance(exchanges, ExchangeRows):  # of a file, where no arm was asked for
+        return _of_columns(exchanges)
     arms: dict[str, list[Exchange]] = defaultdict(list)
     for exchange in exchanges:
         arms[arm_of(exchange)].append(exchange)
-    return tuple(_of_arm(arm, rows) for arm, rows in arms.items())
+    return tuple(_of_arm(arm, rows, connections) for arm, rows in arms.items())
 
 
-def _of_arm(arm: str, rows: list[Exchange]) -> Statistics:
+def _of_arm(arm: str, rows: list[Exchange], connections: Sequence[Connection]) -> Statistics:
     values: dict[str, list[int]] = defaultdict(list)
     excluded: list[Exclusion] = []
     for row in rows:
-        reason = _excluded(row)
+        reason = _excluded(row) or mislabelled(row, _connection_of(row, connections))
         if reason is not None:
             excluded.append(Exclusion(exchange_id=row.id, reason=reason))
             continue
@@ -127,6 +152,33 @@ def _of_arm(arm: str, rows: list[Exchange]) -> Statistics:
         excluded=tuple(excluded),
         phases={name: distribution(values[name]) for name in _ORDER if name in values},
         outcomes=dict(Counter(str(row.outcome) for row in rows)),
+    )
+
+
+def _of_columns(exchanges: ExchangeRows) -> tuple[Statistics, ...]:
+    """The same without a record of each exchange; only of those that do not count, to say why."""
+    columns = exchanges.columns
+    counts = ~columns.pushed & np.isin(columns.outcome, [OUTCOMES.index(outcome) for outcome in _SUCCESS])
+    arms, first = np.unique(columns.arm, return_index=True)
+    return tuple(_of_arm_column(exchanges, counts, int(arm)) for arm in arms[np.argsort(first)])
+
+
+def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistics:
+    columns = exchanges.columns
+    own = columns.arm == arm
+    good = own & counts
+    left_out = (exchanges[place] for place in np.flatnonzero(own & ~counts).tolist())
+    values = {**columns.durations_ns, "unattributed": columns.unattributed_ns, "total": columns.total_ns}
+    chosen = {name: column[good] for name, column in values.items()}
+    present = {name: column[column != NONE] for name, column in chosen.items()}
+    codes, first = np.unique(columns.outcome[own], return_index=True)
+    numbers = np.bincount(columns.outcome[own])
+    return Statistics(
+        arm=columns.arms[arm],
+        n=int(np.count_nonzero(good)),
+        excluded=tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in left_out),
+        phases={name: _of_ordered(_Ordered(present[name])) for name in _ORDER if len(present.get(name, ()))},
+        outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in codes[np.argsort(first)]},
     )
 
 
@@ -147,6 +199,11 @@ _ORDER = (
     ),
     *("first_byte", "first_event", "first_token", "first_visible"),
 )
+
+
+def _connection_of(exchange: Exchange, connections: Sequence[Connection]) -> Connection | None:
+    known = exchange.connection_id is not None and exchange.connection_id < len(connections)
+    return connections[exchange.connection_id] if known and exchange.connection_id is not None else None
 
 
 def _excluded(exchange: Exchange) -> str | None:

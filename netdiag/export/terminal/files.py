@@ -12,6 +12,7 @@ from netdiag.errors import NetdiagError
 from netdiag.export.terminal.page import MUTED, Page
 from netdiag.export.terminal.tables import Column, Row, table
 from netdiag.records.analysis import Analysis
+from netdiag.records.exchange_table import count_failed, slowest
 from netdiag.sanitise import one_line
 from netdiag.units import format_duration
 
@@ -31,14 +32,14 @@ def file_row(path: str, analysis: Analysis | None, error: NetdiagError | None) -
     name = one_line(path, most=300)
     if analysis is None:
         return Row((name,), one_line(error.message if error else "", most=200), bad=True)
-    slowest = max((exchange.total_ns for exchange in analysis.exchanges), default=None)
+    longest = next((exchange.total_ns for exchange in slowest(analysis.exchanges, 1)), None)
     cells = (
         name,
         f"{analysis.source.packets:,}",
         f"{len(analysis.connections):,}",
         f"{len(analysis.exchanges):,}",
-        f"{sum(exchange.failed for exchange in analysis.exchanges):,}",
-        format_duration(slowest),
+        f"{count_failed(analysis.exchanges):,}",
+        format_duration(longest),
         str(analysis.source.evidence_level),
     )
     return Row(cells, _remark(analysis))

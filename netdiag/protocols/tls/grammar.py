@@ -141,10 +141,14 @@ _CLIENT_SETTINGS = 10
 """draft-vvv-tls-alps: the client's EncryptedExtensions with empty application settings, as browsers send it."""
 
 
-def _shared_lengths(length: int, *, offers_settings: bool) -> tuple[int, ...]:
-    """Record lengths of a Finished that shares its record with the small messages which may come just before it."""
-    alone = (length, length + _EMPTY_CERTIFICATE)
+def shared_surplus(*, offers_settings: bool) -> tuple[int, ...]:
+    """How much longer than a Finished alone the record may be in which it comes with the small messages that may precede it."""
+    alone = (0, _EMPTY_CERTIFICATE)
     return (*alone, *(one + _CLIENT_SETTINGS for one in alone)) if offers_settings else alone
+
+
+def _shared_lengths(length: int, *, offers_settings: bool) -> tuple[int, ...]:
+    return tuple(length + surplus for surplus in shared_surplus(offers_settings=offers_settings))
 
 
 def _first_protected(records: Sequence[TlsRecordView], lengths: tuple[int, ...]) -> int | None:
