@@ -10,7 +10,8 @@ import numpy as np
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Buffer, Int64, Packets, UInt8
 
-SYN, ACK, RST = 2, 16, 4
+SYN, ACK = 2, 16
+_HEADER_BYTES = 20
 _UNDECIDED = 255
 _PEEKED_PACKETS = 8
 """Packets with payload whose first octets are looked at when no handshake was captured: a kept-alive connection shows its next request soon."""
@@ -52,9 +53,13 @@ def client_directions(packets: Packets, order: Int64, starts: Int64, buffer: Buf
         # places descend, so the first in the file is written last and stays
         client[connection] = packets.direction[order[places]] ^ flip
         known_by[connection] = known
-    for one in np.flatnonzero(client == _UNDECIDED).tolist():
-        rows = order[int(starts[one]) : int(starts[one + 1])]
-        client[one], known_by[one] = _by_content(packets, rows, buffer) or _by_port(packets, rows, buffer)
+    undecided = np.flatnonzero(client == _UNDECIDED)
+    if undecided.size:
+        client[undecided], known_by[undecided] = _by_port(packets, order, starts[undecided], buffer)
+        loaded = np.add.reduceat(packets.captured_payload_bytes[order], starts[:-1])[undecided] > 0
+        for one in undecided[loaded].tolist():
+            if found := _by_content(packets, order[int(starts[one]) : int(starts[one + 1])], buffer):
+                client[one], known_by[one] = found
     return client, known_by
 
 
@@ -85,17 +90,11 @@ def _by_content(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[int, Kno
     return None
 
 
-def _by_port(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[int, KnownBy]:
-    """The lower port is taken for the server's; with equal ports the sender of the first packet is taken for the client."""
-    first = int(rows[0])
-    sender = int(packets.direction[first])
-    near = rows[:64]
-    with_header = near[packets.header_bytes[near] >= 20]
-    if not with_header.size:
-        return sender, KnownBy.FIRST_PACKET
-    row = int(with_header[0])
-    header = packets.payload_offset[row : row + 1] - packets.header_bytes[row].astype(np.int64)
-    source, destination = Octets(buffer).rows(header, np.dtype("V4")).view(">u2").tolist()
-    if source == destination:
-        return sender, KnownBy.FIRST_PACKET
-    return int(packets.direction[row]) ^ int(source < destination), KnownBy.PORT
+def _by_port(packets: Packets, order: Int64, first: Int64, buffer: Buffer) -> tuple[UInt8, UInt8]:
+    """The lower port is taken for the server's; with equal ports (or none shown) the sender of the first packet is taken for the client."""
+    rows = order[first]
+    header = packets.payload_offset[rows] - packets.header_bytes[rows].astype(np.int64)
+    ports = Octets(buffer).rows(header, np.dtype("V4")).view(">u2").reshape(-1, 2)
+    told = (packets.header_bytes[rows] >= _HEADER_BYTES) & (ports[:, 0] != ports[:, 1])
+    client = packets.direction[rows] ^ (told & (ports[:, 0] < ports[:, 1])).astype(np.uint8)
+    return client, np.where(told, KnownBy.PORT, KnownBy.FIRST_PACKET).astype(np.uint8)

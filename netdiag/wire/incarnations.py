@@ -32,8 +32,10 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
     starts[syn[again & same_way & other_isn]] = True
     for place in np.flatnonzero(again & same_way & ~other_isn).tolist():
         starts[syn[place]] = _closed_between(packets, order, int(syn[place - 1]), int(syn[place]))
+    bounds = np.append(np.flatnonzero(new), len(order))
     for group in np.unique(pair[(again & ~same_way) | (~again & ~new[syn])]).tolist():
-        _one_by_one(packets, order, new, syn[pair == group], starts)
+        first, last = np.searchsorted(pair, (group, group + 1)).tolist()
+        _one_by_one(packets, order[: bounds[group]], int(bounds[group - 1]), syn[first:last], starts)
     return starts
 
 
@@ -44,27 +46,38 @@ def _closed_between(packets: Packets, order: Int64, begin: int, end: int) -> boo
     return established and bool((flags & (FIN | RST)).any())
 
 
-def _one_by_one(packets: Packets, order: Int64, new: Bool, syn: Int64, starts: Bool) -> None:
-    """The rule applied in sequence to one pair whose first packet is no SYN, or whose ends both sent SYNs."""
-    first = int(np.flatnonzero(new[: int(syn[0]) + 1])[-1])
-    for row in syn.tolist():
-        if row == first:
+def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: Bool) -> None:
+    """The rule applied in sequence to one pair (rows ``begin`` to the end of ``order``) whose first packet is no SYN, or whose ends both
+    sent SYNs."""
+    rows = order[begin:]
+    flags, direction = packets.flags[rows], packets.direction[rows]
+    own = [np.flatnonzero(direction == one) for one in (0, 1)]
+    acks = [np.flatnonzero((direction == one) & ((flags & ACK) != 0)) for one in (0, 1)]
+    closing = np.flatnonzero(flags & (FIN | RST))
+    established = np.flatnonzero(((flags & (SYN | ACK)) == SYN | ACK) | (packets.payload_bytes[rows] > 0))
+    first = 0
+    for place in (syn - begin).tolist():
+        if place == first:
             continue
-        isn = _initial_sequence(packets, order[first:row], int(packets.direction[order[row]]))
-        differs = isn is not None and isn != int(packets.seq[order[row]])
-        starts[row] = differs or (isn is not None and _closed_between(packets, order, first, row))
-        if starts[row]:
-            first = row
+        side = int(direction[place])
+        isn = _initial_sequence(packets, rows, _within(own[side], first, place), _within(acks[1 - side], first, place))
+        if isn is None:
+            continue
+        replayed = _within(closing, first, place) is not None and _within(established, first, place) is not None
+        if isn != int(packets.seq[rows[place]]) or replayed:
+            starts[begin + place] = True
+            first = place
 
 
-def _initial_sequence(packets: Packets, rows: Int64, direction: int) -> int | None:
-    """What the connection so far says of this direction's initial sequence number: its own first packet, or the peer's first ACK."""
-    own = packets.direction[rows] == direction
-    acks = ~own & ((packets.flags[rows] & ACK) != 0)
-    candidates = np.flatnonzero(own | acks)
-    if not candidates.size:
-        return None
-    row = rows[int(candidates[0])]
-    if int(packets.direction[row]) != direction:
-        return (int(packets.ack[row]) - 1) % 2**32
-    return int(packets.seq[row]) if packets.flags[row] & SYN else (int(packets.seq[row]) - 1) % 2**32
+def _within(places: Int64, first: int, end: int) -> int | None:
+    """The first of the ascending places that lies in ``first:end``."""
+    at = int(np.searchsorted(places, first))
+    return int(places[at]) if at < len(places) and places[at] < end else None
+
+
+def _initial_sequence(packets: Packets, rows: Int64, own: int | None, ack: int | None) -> int | None:
+    """What the connection so far says of a direction's initial sequence number: its own first packet, or the peer's first ACK."""
+    if own is not None and (ack is None or own < ack):
+        seq = int(packets.seq[rows[own]])
+        return seq if packets.flags[rows[own]] & SYN else (seq - 1) % 2**32
+    return None if ack is None else (int(packets.ack[rows[ack]]) - 1) % 2**32

@@ -14,9 +14,9 @@ from netdiag.wire.record_header import HEADER, HEADER_BYTES, parse_header, valid
 from netdiag.wire.tables import Int64
 
 _WINDOW = 1 << 15
-"""Pieces of a stream that are turned into lists at a time."""
+"""Pieces of a stream that are turned into lists at a time, at most."""
 _SMALL_WINDOW = 64
-"""The same where only a few records are asked for."""
+"""How many at first: often only a few records are asked for."""
 _BLOCK = 1024
 _PROOF = 3
 """Headers in a row that take a stream up again in the middle of a segment."""
@@ -69,15 +69,16 @@ class _Rows:
 class _Line:
     """A window on one stream's pieces as lists; positions only ever grow."""
 
-    def __init__(self, pieces: Pieces, piece: int, window: int = _WINDOW) -> None:
+    def __init__(self, pieces: Pieces, piece: int) -> None:
         self._pieces = pieces
-        self._window = window
+        self._window = _SMALL_WINDOW
         self._end = int(np.searchsorted(pieces.stream, pieces.stream[piece], "right"))
         self.buffer = pieces.buffer
         self._load(piece)
 
     def _load(self, piece: int) -> None:
         stop = min(self._end, piece + self._window)
+        self._window = min(4 * self._window, _WINDOW)
         self.base = piece
         self.key = self._pieces.key[piece:stop].tolist()
         self.captured_end = self._pieces.captured_end[piece:stop].tolist()
@@ -108,7 +109,7 @@ class _Line:
 def walk(pieces: Pieces, piece: int, position: int, *, limit: int | None = None) -> Found:
     """Records from ``position`` (in ``piece``) on until the octets end or are no record; not beyond ``limit`` records."""
     rows = _Rows()
-    _walk(_Line(pieces, piece, _WINDOW if limit is None else _SMALL_WINDOW), position, rows, limit)
+    _walk(_Line(pieces, piece), position, rows, limit)
     return rows.found()
 
 

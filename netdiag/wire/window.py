@@ -13,6 +13,9 @@ from netdiag.wire.tables import NONE, Bool, Int64
 if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
+_LOOK_AHEAD = 1024
+"""Announcements looked through one by one after a window that shrank, which RFC 9293 section 3.8.6 discourages."""
+
 
 def zero_windows(flows: Flows, copies: Bool) -> Bool:
     """Packets that announce a window of 0 (as Wireshark: not on SYN, FIN or RST)."""
@@ -57,9 +60,8 @@ def full_window_stalls(flows: Flows, full: Bool, edges: Int64) -> Stalls:
     if not rows.size:
         return Stalls.none()
     packets, stream = flows.packets, flows.stream
-    at, ended, opened = packets.captured_at[rows], np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    for i, row in enumerate(rows.tolist()):
-        opened[i] = _opening(flows, edges, row)
+    at = packets.captured_at[rows]
+    opened = _openings(flows, edges, rows)
     last_at = _connection_end(flows)[flows.connection[rows]]
     ended = np.where(opened == NONE, last_at, packets.captured_at[opened])
     closing = np.where(opened == NONE, NONE, packets.number[opened])
@@ -75,16 +77,23 @@ def full_window_stalls(flows: Flows, full: Bool, edges: Int64) -> Stalls:
     )
 
 
-def _opening(flows: Flows, edges: Int64, row: int) -> int:
-    """The peer's first packet after ``row`` that moves the window's edge; NONE when there is none."""
-    limit, at = int(edges[flows.peer_row[row]]), int(flows.peer_row[row]) + 1
-    end = int(flows.starts[int(flows.stream[row] ^ 1) + 1])
-    while at < end:
-        found = np.flatnonzero(edges[at : min(end, at + 64)] > limit)
-        if found.size:
-            return at + int(found[0])
-        at += 64
-    return NONE
+def _openings(flows: Flows, edges: Int64, rows: Int64) -> Int64:
+    """Of each row: the peer's first packet after it that moves the window's edge; NONE when there is none."""
+    peer = flows.peer_row[rows]
+    limit, end = edges[peer], flows.starts[(flows.stream[rows] ^ 1) + 1]
+    span = int(edges.max()) + 2
+    highest = np.maximum.accumulate(flows.stream * span + np.clip(edges, -1, None))
+    found = np.searchsorted(highest, flows.stream[peer] * span + limit, "right")
+    found = np.where(found < end, found, NONE)
+    for place in np.flatnonzero((found != NONE) & (found <= peer)).tolist():  # the window had been wider before
+        found[place] = _next_above(edges, int(limit[place]), int(peer[place]) + 1, int(end[place]))
+    return found
+
+
+def _next_above(edges: Int64, limit: int, begin: int, end: int) -> int:
+    """The next announcement beyond ``limit``, looked for not too far."""
+    ahead = np.flatnonzero(edges[begin : min(end, begin + _LOOK_AHEAD)] > limit)
+    return begin + int(ahead[0]) if ahead.size else NONE
 
 
 def _until(flows: Flows, begins: Int64, speaks: Int64, kind: StallKind) -> Stalls:
