@@ -52,6 +52,9 @@ class Side:
     after the hole; holes open at the same time are counted once."""
     unseen_loss_ns: int = 0
     """Silences at whose end lost data came back looking like new, told by the packet count alone: the loss cost at most this."""
+    loss_beyond_ns: int = 0
+    """Octets that were lost beyond the capture point: from their first transmission to the last that was needed; what overlaps is counted
+    once. The other side got them as much later."""
     reordering_ns: int = 0
     """The same for holes that were filled sooner than a retransmission could."""
     first_payload_at: int | None = None
@@ -62,6 +65,10 @@ class Side:
     fin_packet: int | None = None
     rst_at: int | None = None
     rst_packet: int | None = None
+    hop_limit: int | None = None
+    """TTL or hop limit of its first packet here."""
+    rst_hop_limit: int | None = None
+    """Of its (first) RST: another value than ``hop_limit`` says that somebody else may have sent it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,36 @@ def loss_stalls(flows: Flows) -> Stalls:
     return Stalls.concat(parts)
 
 
+def loss_beyond_stalls(flows: Flows) -> Stalls:
+    """For octets sent again although the capture had seen them (and not for nothing): from their first transmission to the last."""
+    found, packets, sequence = flows.transmissions.resent, flows.packets, flows.sequence
+    late = np.isin(
+        found.kinds, (SegmentKind.RETRANSMISSION, SegmentKind.FAST_RETRANSMISSION, SegmentKind.TAIL_LOSS_PROBE)
+    )
+    filling = np.fromiter(flows.transmissions.fills.ranges, np.int64, len(flows.transmissions.fills.ranges))
+    rows = found.rows[late & ~np.isin(found.rows, filling)]
+    if not rows.size:
+        return Stalls.none()
+    first = np.flatnonzero(sequence.occupies & (sequence.begin >= sequence.edge))
+    span = int(sequence.end[first].max()) + 2
+    keys = flows.stream[first] * span + sequence.end[first]
+    place = np.searchsorted(keys, flows.stream[rows] * span + np.maximum(sequence.begin[rows], 0), "right")
+    original = first[np.minimum(place, len(first) - 1)]
+    known = (flows.stream[original] == flows.stream[rows]) & (original < rows)
+    rows, original = rows[known], original[known]
+    started_at = packets.captured_at[original]
+    return Stalls.of(
+        connection=flows.connection[rows],
+        direction=flows.side[rows],
+        kind=StallKind.LOSS_BEYOND,
+        started_at=started_at,
+        ended_at=np.maximum(packets.captured_at[rows], started_at),
+        first_packet=packets.number[original],
+        last_packet=packets.number[rows],
+        stream=flows.stream[rows],
+    )
+
+
 def unseen_loss_stalls(flows: Flows) -> Stalls:
     """Silences that end with new data before which the sender had numbered a packet that was never captured, although there was
     nothing that a bare acknowledgement could have been about."""

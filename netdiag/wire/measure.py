@@ -14,7 +14,7 @@ from netdiag.wire.client_side import KnownBy
 from netdiag.wire.close import CloseReason, close
 from netdiag.wire.connections import Flows
 from netdiag.wire.endpoints import Endpoints, endpoints
-from netdiag.wire.loss import loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
+from netdiag.wire.loss import loss_beyond_stalls, loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
 from netdiag.wire.rtt import half_loops
 from netdiag.wire.segments import acknowledged_to
 from netdiag.wire.sides import FIELDS as SIDE_FIELDS
@@ -117,6 +117,7 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
     stalls = Stalls.concat(
         [
             loss_stalls(flows),
+            loss_beyond_stalls(flows),
             unseen_loss_stalls(flows),
             zero_window_stalls(flows, zero),
             full_window_stalls(flows, full_windows(flows, edges), edges),

@@ -51,6 +51,7 @@ class SideTable(Table):
     unseen_packets: Int64
     loss_ns: Int64
     unseen_loss_ns: Int64
+    loss_beyond_ns: Int64
     reordering_ns: Int64
     first_payload_at: Int64
     first_payload_packet: Int64
@@ -60,6 +61,8 @@ class SideTable(Table):
     fin_packet: Int64
     rst_at: Int64
     rst_packet: Int64
+    hop_limit: Int64
+    rst_hop_limit: Int64
     window_scale_used: Int64
     """The shift of the windows that this side announces: 0 unless both SYNs offered scaling; NONE where that is not known."""
 
@@ -77,6 +80,7 @@ class SideTable(Table):
             window_full_ns=_durations(stalls, StallKind.FULL_WINDOW, len(self)),
             loss_ns=_durations(stalls, StallKind.LOSS, len(self)),
             unseen_loss_ns=_durations(stalls, StallKind.UNSEEN_LOSS, len(self)),
+            loss_beyond_ns=_durations(stalls, StallKind.LOSS_BEYOND, len(self)),
             reordering_ns=_durations(stalls, StallKind.REORDERING, len(self)),
             missing_bytes=missing_bytes,
         )
@@ -122,6 +126,7 @@ def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
         unseen_packets=unseen_packets(flows, found.identification_steps),
         loss_ns=nothing,
         unseen_loss_ns=nothing,
+        loss_beyond_ns=nothing,
         reordering_ns=nothing,
         first_payload_at=_pick(packets.captured_at, first),
         first_payload_packet=_pick(packets.number, first),
@@ -131,6 +136,8 @@ def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
         fin_packet=_pick(packets.number, end.fin_row),
         rst_at=_pick(packets.captured_at, end.rst_row),
         rst_packet=_pick(packets.number, end.rst_row),
+        hop_limit=_pick(packets.hop_limit.astype(np.int64), _first_rows(flows)),
+        rst_hop_limit=_pick(packets.hop_limit.astype(np.int64), end.rst_row),
     )
 
 
@@ -158,6 +165,11 @@ def _syn_retransmissions(flows: Flows) -> Int64:
     handshake = flows.transmissions.handshake
     sent = np.stack((handshake.syns, handshake.syn_acks), axis=1).reshape(-1)
     return np.maximum(sent - 1, 0)
+
+
+def _first_rows(flows: Flows) -> Int64:
+    """The first packet of each direction."""
+    return np.where(np.diff(flows.starts) > 0, flows.starts[:-1], NONE)
 
 
 def _payload_rows(flows: Flows) -> tuple[Int64, Int64]:

@@ -26,6 +26,9 @@ class StallKind(IntEnum):
     UNSEEN_LOSS = 4
     """By the sender's packet count, data was lost before the capture point and came back after silence, looking like new. The
     interval begins with the direction's packet before, so the loss cost at most this."""
+    LOSS_BEYOND = 5
+    """Octets that the capture saw were lost on their way from here: from their first transmission to the last one that was needed. The
+    receiver got them as much later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

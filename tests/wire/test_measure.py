@@ -213,3 +213,35 @@ def test_times_of_an_ack_before_its_data_give_no_negative_sample() -> None:
     record = talk.wire().connection()
     assert record.client_rtt_ns == 50_000
     assert record.sides.server.missing_bytes == 0
+
+
+def test_octets_lost_beyond_the_capture_point_are_counted_from_their_first_transmission() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    talk.client(b"a" * 1000)
+    request = talk.client(b"b" * 1000)
+    talk.client(b"c" * 1000)
+    talk.after(250).again(request)
+    talk.after(20).acks(SERVER)
+    wire = talk.wire()
+    client = wire.connection().sides.client
+    assert (client.loss_beyond_ns, client.loss_ns) == (251 * MS, 0)
+    chosen = wire.table.stalls.kind == StallKind.LOSS_BEYOND
+    assert wire.table.stalls.first_packet[chosen].tolist() == [5]
+    assert wire.table.stalls.last_packet[chosen].tolist() == [7]
+
+
+def test_needless_retransmissions_cost_nothing() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    request = talk.client(b"a" * 1000)
+    talk.after(20).acks(SERVER)
+    talk.after(250).again(request)
+    assert talk.wire().connection().sides.client.loss_beyond_ns == 0
+
+
+def test_a_reset_by_somebody_else_shows_in_the_hop_limit() -> None:
+    talk = Conversation().opens()
+    talk.resets(SERVER)
+    at, frame = talk.frames[-1]
+    talk.frames[-1] = (at, frame[:22] + bytes([200]) + frame[23:])
+    server = talk.wire().connection().sides.server
+    assert (server.hop_limit, server.rst_hop_limit) == (64, 200)
