@@ -8,7 +8,9 @@ requests on few HTTP/2 connections, with their keys; needs nghttpd, h2load and t
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import itertools
 import os
 import shutil
 import socket
@@ -24,7 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.capture.source import open_capture
+from netdiag.lab.builder.output import record
 from netdiag.lab.certificates import Authority
+from netdiag.lab.scenario import bundled
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _HEADER = struct.Struct("<IHHiIII")
@@ -59,6 +63,19 @@ def template(file: Path) -> list[Frame]:
     first = frames[0]
     client = first.data[26:30] + first.data[34:36]
     return [Frame(f.at_us - first.at_us, f.data, f.data[26:30] + f.data[34:36] == client) for f in frames]
+
+
+def before_the_close(frames: list[Frame]) -> list[Frame]:
+    """Up to the first FIN."""
+    return list(itertools.takewhile(lambda frame: not frame.data[47] & 1, frames))
+
+
+def clear_text() -> list[Frame]:
+    """Two requests of HTTP/1.1 without TLS, one of them streamed: the lab's scenario."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "clear.pcapng"
+        file.write_bytes(record(bundled("clear-text")).capture)
+        return template(file)
 
 
 def repeat(templates: list[list[Frame]], copies: int, out: Path, *, spread_s: float, seed: int = 7) -> int:
@@ -206,9 +223,13 @@ def keyed(out: Path, keylog: Path, *, requests: int = 200_000, connections: int 
             "port",
             str(port),
         ]
-        started = [subprocess.Popen(server), subprocess.Popen(capture, stderr=subprocess.DEVNULL)]
+        recording = subprocess.Popen(capture, stderr=subprocess.PIPE, text=True)
+        started = [recording, subprocess.Popen(server)]
         try:
-            time.sleep(1)
+            for line in recording.stderr or ():
+                if "listening on" in line:  # only now is anything captured
+                    break
+            _wait_for(port)
             load = [shutil.which("h2load") or "", "-n", str(requests), "-c", str(connections), "-m", "10"]
             with_keys = os.environ | {"SSLKEYLOGFILE": str(keylog)}
             subprocess.run(
@@ -221,6 +242,13 @@ def keyed(out: Path, keylog: Path, *, requests: int = 200_000, connections: int 
                 process.wait()
 
 
+def _wait_for(port: int) -> None:
+    for _ in range(100):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -231,13 +259,13 @@ def make_all(folder: Path, *, scale: float = 1.0) -> dict[str, Path]:
     """The four files, where they are not there yet; ``keyed`` is left out where it cannot be made."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.pcap" for name in ("many", "bulk", "clear", "keyed")}
-    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in ("h1", "h2", "tls12")]
+    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in ("h1", "h2", "tls12-h1")]
     if not files["many"].exists():
         repeat(secure, round(1_000_000 * scale / (sum(map(len, secure)) / len(secure))), files["many"], spread_s=60)
     if not files["bulk"].exists():
-        bulk(secure[0], files["bulk"], megabytes=round(1000 * scale))
+        bulk(before_the_close(secure[0]), files["bulk"], megabytes=round(1000 * scale))
     if not files["clear"].exists():
-        clear = template(REPOSITORY / "captures" / "clear.pcapng")
+        clear = clear_text()
         repeat([clear], round(100_000 * scale / len(clear)), files["clear"], spread_s=20)
     if not files["keyed"].exists():
         try:
