@@ -81,8 +81,8 @@ def watch(
     """Repeat a small trial at an interval or a rate, one line each; ^C ends it with a summary.
 
     \b
-    netdiag watch https://api.example.com/v1/models --every 30 --jsonl watch.jsonl
-    netdiag watch https://api.example.com/v1/models --rate 2 -n 120 --slo p95.total=800,error=1%
+    netdiag watch https://example.com/ --every 30 --jsonl watch.jsonl
+    netdiag watch https://example.com/ --rate 2 -n 120 --slo p95.total=800,error=1%
 
     A server that answers 429 or 503 is left alone for as long as it asks.
     """
