@@ -82,7 +82,7 @@ def watch(
 
     \b
     netdiag watch https://example.com/ --every 30 --jsonl watch.jsonl
-    netdiag watch https://example.com/ --rate 2 -n 120 --slo p95.total=800,error=1%
+    netdiag watch https://example.com/ --rate 2 -n 120 --slo p95.total=800
 
     A server that answers 429 or 503 is left alone for as long as it asks.
     """
