@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from netdiag.analysis.marks import Mark
 from netdiag.records.dns import NameResolution
@@ -74,6 +74,8 @@ class _Queries:
     """Address to the time of the answer that brought it first."""
     ends_at: int
     """Last answer, or when an unanswered query stops being waited for."""
+    satisfied: dict[str, int] = field(default_factory=dict)
+    """Type of record to when it was answered without an error: who asks for it again after that looks the name up anew."""
     first_syn_at: int | None = None
     reach_at: int = 0
     """A SYN soon after this still belongs to this lookup."""
@@ -152,14 +154,22 @@ def _add(chains: dict[tuple[str, str], list[_Queries]], resolution: NameResoluti
     chain = chains[resolution.client.address, name]
     query_at = resolution.query_at or 0
     ends_at = resolution.response_at if resolution.response_at is not None else query_at + RETRY_NS
-    if not chain or query_at - chain[-1].ends_at > SAME_LOOKUP_NS:
+    if not chain or query_at - chain[-1].ends_at > SAME_LOOKUP_NS or _asked_anew(chain[-1], resolution):
         chain.append(_Queries(resolution.client.address, name, [], {}, ends_at))
     lookup = chain[-1]
     lookup.members.append(index)
     lookup.ends_at = max(lookup.ends_at, ends_at)
     if resolution.response_at is not None:
+        if resolution.rcode == "NOERROR":
+            lookup.satisfied.setdefault(resolution.type, resolution.response_at)
         for address in resolution.addresses:
             lookup.addresses.setdefault(address, resolution.response_at)
+
+
+def _asked_anew(lookup: _Queries, resolution: NameResolution) -> bool:
+    """A program without a cache asks for every connection; a retry follows silence or an error, never a good answer."""
+    answered_at = lookup.satisfied.get(resolution.type)
+    return answered_at is not None and answered_at <= (resolution.query_at or 0)
 
 
 def _merge_search_lists(lookups: list[_Queries]) -> list[_Queries]:

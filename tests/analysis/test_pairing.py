@@ -139,3 +139,16 @@ def test_an_answer_without_its_query_leads_nowhere() -> None:
     lone = asked("a.example", 0, 10, "192.0.2.1")
     lone = dataclasses.replace(lone, query_at=None, query_packet=None, duration_ns=None)
     assert pair([lone], [dial(0, "192.0.2.1", 11)]) == {}
+
+
+def test_a_name_asked_again_after_its_answer_is_a_lookup_of_its_own() -> None:
+    """A client without a cache resolves for every connection, however soon they follow each other."""
+    resolutions = [
+        asked("llm.lab", 0, 50, "192.0.2.1"),
+        asked("llm.lab", 0, 20, type="AAAA"),
+        asked("llm.lab", 300, 350, "192.0.2.1"),
+        asked("llm.lab", 300, 320, type="AAAA"),
+    ]
+    found = pair(resolutions, [dial(0, "192.0.2.1", 51), dial(1, "192.0.2.1", 351)])
+    assert [found[i].resolutions for i in (0, 1)] == [(0, 1), (2, 3)]
+    assert [span_ms(found[i]) for i in (0, 1)] == [(0, 50), (300, 350)]
