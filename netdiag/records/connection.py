@@ -36,7 +36,8 @@ class Side:
     duplicate_acks: int = 0
     keep_alives: int = 0
     captured_twice: int = 0
-    """Further copies of packets in the capture (mirror ports, two interfaces); they are in no other count but ``packets`` and octets."""
+    """Further copies of packets in the capture (mirror ports, two interfaces, or a path that doubles packets); they are in no other count
+    but ``packets`` and octets."""
     zero_windows: int = 0
     zero_window_ns: int = 0
     """How long this side announced a window of 0 (its receive buffer was full)."""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
 _LEAST_PACKETS = 8
-_STRAIGHT = 0.75
+_STRAIGHT, _STRAIGHT_AFTER_SILENCE = 0.75, 0.6
 """Share of the steps, and of those after silence, that must be exactly one for missing packets to be counted. A lossy path leaves some
-larger; a counter that several connections share (older Windows) takes its larger steps in the silences of each."""
+larger; a counter that several connections share takes its larger steps in the silences of each."""
 _MOSTLY = 0.9
 _NEAR = 1000
 """Steps of a burst, forward or back, are smaller than this where a counter runs at all."""
@@ -50,7 +50,7 @@ def counting(flows: Flows, moved: Int64, *, straight: bool) -> Bool:
         return _share(flows, rows, size < _NEAR, _MOSTLY, _LEAST_PACKETS // 2)
     at = flows.packets.captured_at
     silent = at[rows] - at[np.maximum(rows - 1, 0)] > _SILENCE_NS
-    alone = _share(flows, rows[silent], size[silent] == 1, _STRAIGHT, 0)
+    alone = _share(flows, rows[silent], size[silent] == 1, _STRAIGHT_AFTER_SILENCE, 0)
     return alone & _share(flows, rows, size == 1, _STRAIGHT, _LEAST_PACKETS - 1)
 
 
