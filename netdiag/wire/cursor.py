@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from netdiag.wire.octets import BIG16, BIG32, LITTLE16, LITTLE32, OCTET, Octets
 from netdiag.wire.tables import NONE, Int64, Table
+
+UNBOUND = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,26 +25,32 @@ class Cursor(Table):
     """First octet behind that was not captured (or that an outer length excludes)."""
     wire_end: Int64
     """First octet behind that was not sent: ``end`` where all was captured."""
+    bound: Int64
+    """Where a length field of the link layer says that the packet ends; UNBOUND where there is none.
+
+    An IP length that goes beyond is wrong (padding was counted in). Beyond the frame itself it may go: a switch that mirrors packets may
+    have cut them."""
     network: Int64
     """The innermost IP header so far; NONE before one was met."""
     code: Int64
     """What the next header is (``codes``)."""
 
-    def step(self, code: Int64 | int, advance: Int64 | int, *, wire_end: Int64 | None = None) -> Cursor:
-        """Behind a header of ``advance`` octets. ``wire_end``: where an inner length field says that the packet ends."""
-        reach = self.wire_end if wire_end is None else wire_end
-        return Cursor(
-            row=self.row,
+    def step(
+        self, code: Int64 | int, advance: Int64 | int, *, wire_end: Int64 | None = None, binding: bool = False
+    ) -> Cursor:
+        """Behind a header of ``advance`` octets. ``wire_end``: where a length field says that the packet ends, ``binding`` for IP or not."""
+        return replace(
+            self,
             at=self.at + advance,
             end=self.end if wire_end is None else np.minimum(self.end, wire_end),
-            wire_end=reach,
-            network=self.network,
+            wire_end=self.wire_end if wire_end is None else wire_end,
+            bound=self.bound if wire_end is None or not binding else np.minimum(self.bound, wire_end),
             code=self.code * 0 + code,
         )
 
     def at_network(self) -> Cursor:
         """The same with this place noted as the innermost IP header."""
-        return Cursor(row=self.row, at=self.at, end=self.end, wire_end=self.wire_end, network=self.at, code=self.code)
+        return replace(self, network=self.at)
 
 
 Peel = Callable[[Octets, Cursor], Cursor]
@@ -90,6 +98,7 @@ def start(row: Int64, at: Int64, captured_bytes: Int64, original_bytes: Int64, c
         at=at,
         end=end,
         wire_end=np.maximum(at + original_bytes, end),
+        bound=np.full(len(row), UNBOUND, np.int64),
         network=np.full(len(row), NONE, np.int64),
         code=code,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,10 +61,7 @@ def errors(
         return [], is_error
     messages = cursor.take(candidates)
     # Number the inner packets by the message they are in, to find their way back.
-    inner = messages.step(int(Inner.RAW_IP), 8)
-    inner = Cursor(
-        row=candidates, at=inner.at, end=inner.end, wire_end=inner.wire_end, network=inner.network, code=inner.code
-    )
+    inner = replace(messages.step(int(Inner.RAW_IP), 8), row=candidates)
     ended = layers.peel(octets, inner).ended
     found: list[IcmpError] = []
     for code in (TCP, UDP, int(Inner.DATAGRAM)):

@@ -32,7 +32,7 @@ def ipv4(octets: Octets, cursor: Cursor) -> Cursor:
         [int(Inner.BAD_HEADER), int(Inner.FRAGMENT_4)],
         IP_PROTOCOL | header["protocol"].astype(np.int64),
     )
-    reach = np.where(total == 0, cursor.wire_end, cursor.at + total)
+    reach = np.where(total == 0, cursor.wire_end, np.minimum(cursor.at + total, cursor.bound))
     return cursor.at_network().step(code, np.where(good, header_bytes, 20), wire_end=reach)
 
 
@@ -41,7 +41,9 @@ def ipv6(octets: Octets, cursor: Cursor) -> Cursor:
     length = u16(octets, cursor, 4)
     good = u8(octets, cursor, 0) >> 4 == 6
     code = np.where(good, IP_PROTOCOL | u8(octets, cursor, 6), int(Inner.BAD_HEADER))
-    return cursor.at_network().step(code, 40, wire_end=np.where(length == 0, cursor.wire_end, cursor.at + 40 + length))
+    return cursor.at_network().step(
+        code, 40, wire_end=np.where(length == 0, cursor.wire_end, np.minimum(cursor.at + 40 + length, cursor.bound))
+    )
 
 
 def extension_header(octets: Octets, cursor: Cursor) -> Cursor:

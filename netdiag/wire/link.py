@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from netdiag.wire.codes import ETHERNET, ETHERTYPE, IPV4, IPV6, LINK_TYPE, LLC, MPLS, NLPID, PPP, Inner
-from netdiag.wire.cursor import Cursor, Layer, le16, le32, u8, u16, u32
+from netdiag.wire.cursor import UNBOUND, Cursor, Layer, le16, le32, u8, u16, u32
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64
 
@@ -19,8 +21,11 @@ IPV6_FAMILIES = (10, 23, 24, 28, 30)
 def by_type_field(cursor: Cursor, kind: Int64, advance: int) -> Cursor:
     """Behind a header that ends in an EtherType, or in the length of an 802.3 frame."""
     code = np.where(kind >= LEAST_ETHERTYPE, ETHERTYPE | kind, int(Inner.LLC_HEADER))
-    reach = np.where(kind >= LEAST_ETHERTYPE, cursor.wire_end, np.minimum(cursor.wire_end, cursor.at + advance + kind))
-    return cursor.step(code, advance, wire_end=reach)
+    if (kind >= LEAST_ETHERTYPE).all():
+        return cursor.step(code, advance)
+    by_length = np.where(kind >= LEAST_ETHERTYPE, UNBOUND, cursor.at + advance + kind)
+    inside = cursor.step(code, advance, wire_end=np.minimum(cursor.wire_end, by_length))
+    return replace(inside, bound=np.minimum(cursor.bound, by_length))
 
 
 def ethernet(octets: Octets, cursor: Cursor) -> Cursor:
@@ -86,7 +91,8 @@ def mpls_payload(octets: Octets, cursor: Cursor) -> Cursor:
 def pppoe_session(octets: Octets, cursor: Cursor) -> Cursor:
     """RFC 2516 section 4: session data."""
     length = u16(octets, cursor, 4)
-    return cursor.step(int(Inner.PPP_FRAME), 6, wire_end=np.minimum(cursor.wire_end, cursor.at + 6 + length))
+    end = np.minimum(cursor.wire_end, cursor.at + 6 + length)
+    return cursor.step(int(Inner.PPP_FRAME), 6, wire_end=end, binding=True)
 
 
 def ppp(octets: Octets, cursor: Cursor) -> Cursor:

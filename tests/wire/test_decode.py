@@ -281,3 +281,18 @@ def test_decoder_and_decode_agree_on_a_window() -> None:
 def _window(raw: bytes) -> Window:
     (window,) = open_capture(io.BytesIO(raw)).windows()
     return window
+
+
+def test_padding_that_an_ip_length_counts_in_is_no_payload_where_the_link_layer_says_so() -> None:
+    """A broken router wrote the padded length into the IP header; PPPoE and 802.3 lengths tell."""
+    packet = ipv4(tcp(b"", seq=5), total_length=46) + bytes(6)
+    pppoe = ethernet(struct.pack(">BBHHH", 0x11, 0, 1, 42, 0x21) + packet, ethertype=0x8864)
+    in_802_3 = ethernet(b"\xaa\xaa\x03\0\0\0\x08\0" + packet, ethertype=48)
+    packets = decode(window_of(timed([pppoe, in_802_3]))).packets
+    assert packets.payload_bytes.tolist() == [0, 0]
+
+
+def test_a_mirrored_packet_that_the_switch_cut_keeps_its_length() -> None:
+    frame = ethernet(ipv4(tcp(b"z" * 1000)))[:128]
+    packets = decode(window_of(timed([frame]))).packets
+    assert (packets.payload_bytes[0], packets.captured_payload_bytes[0]) == (1000, 128 - 54)
