@@ -120,7 +120,7 @@ class RecordingBackend(httpcore.NetworkBackend):
         except ResolveFailed as error:
             log.resolve = error.span
             raise
-        log.resolve, log.addresses = resolved.span, resolved.addresses
+        log.resolve, log.addresses, log.resolved_by = resolved.span, resolved.addresses, resolved.source
         chosen = tuple(a for a in resolved.addresses if self.family in (None, "ipv6" if ":" in a else "ipv4"))
         if not chosen:
             raise Unreachable(f"{host} has no {self.family} address")

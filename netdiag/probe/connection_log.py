@@ -22,6 +22,7 @@ class ConnectionLog:
     client: Endpoint | None = None
     server: Endpoint | None = None
     resolve: Span | None = None
+    resolved_by: str | None = None
     addresses: tuple[str, ...] = ()
     attempts: tuple[AddressAttempt, ...] = ()
     tcp: Span | None = None
@@ -53,6 +54,7 @@ class ConnectionLog:
             client=self.client,
             server=self.server,
             resolve=self.resolve,
+            resolved_by=self.resolved_by,
             addresses=self.addresses,
             attempts=self.attempts,
             tcp=self.tcp,

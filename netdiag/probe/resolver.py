@@ -27,6 +27,8 @@ class Resolved:
     addresses: tuple[str, ...]
     span: Span | None
     """None when nothing was asked: a literal address, or one given by the user."""
+    source: str
+    """``literal``, ``given`` (by the user), ``hosts`` (the system was asked, and its hosts file has the name), ``system``."""
 
 
 class Resolver:
@@ -50,7 +52,7 @@ class Resolver:
     def resolve(self, host: str, port: int, *, timeout_s: float) -> Resolved:
         """Ask the system. Raises ``ResolveFailed`` when there is no address, or none within ``timeout_s``."""
         if known := self.known(host, port):
-            return Resolved(known, None)
+            return Resolved(known, None, "literal" if _literal(host) else "given")
         started_at = self._clock.now()
         try:
             addresses = _ask(host, port, timeout_s)
@@ -58,7 +60,8 @@ class Resolver:
             failed = resolve_failure(host, error)
             failed.span = Span(started_at=started_at, ended_at=self._clock.now())
             raise failed from error
-        return Resolved(addresses, Span(started_at=started_at, ended_at=self._clock.now()))
+        span = Span(started_at=started_at, ended_at=self._clock.now())
+        return Resolved(addresses, span, "hosts" if host.lower() in _hosts_file() else "system")
 
 
 def _ask(host: str, port: int, timeout_s: float) -> tuple[str, ...]:

@@ -63,6 +63,8 @@ class ClientConnection:
     server: Endpoint | None
     resolve: Span | None
     """None for a literal address or an address given by the user."""
+    resolved_by: str | None = None
+    """``literal``, ``given`` (by the user), ``hosts`` (file), ``system`` (its resolver, which may have had it in its cache)."""
     addresses: tuple[str, ...] = ()
     attempts: tuple[AddressAttempt, ...] = ()
     tcp: Span | None = None

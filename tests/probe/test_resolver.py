@@ -18,6 +18,7 @@ def test_given_addresses_need_no_question() -> None:
     resolved = resolver.resolve("LLM.example", 443, timeout_s=1)
     assert resolved.addresses == ("10.1.2.3", "2001:db8::1")
     assert resolved.span is None
+    assert resolved.source == "given"
     assert resolver.resolve("anything.example", 8443, timeout_s=1).addresses == ("10.9.9.9",)
 
 
@@ -33,6 +34,7 @@ def test_the_system_is_asked_and_stamped() -> None:
     resolved = Resolver(clock).resolve("localhost", 80, timeout_s=5)
     assert "127.0.0.1" in resolved.addresses
     assert resolved.span is not None
+    assert resolved.source == "hosts"
     assert before <= resolved.span.started_at <= resolved.span.ended_at <= clock.now()
 
 
