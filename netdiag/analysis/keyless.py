@@ -188,7 +188,7 @@ class Speaking(Table):
     """Client: first octet sent. Server: the record was deliverable."""
     ends_at: Int64
     doubtful: Bool
-    """Dropped as a lone ticket, but could be an answer: a bound, not a record of a turn."""
+    """Dropped as a lone ticket or as housekeeping, but could be an answer: a bound, not a record of a turn."""
 
 
 def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speaking, Bool]:
@@ -201,12 +201,15 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     content = np.where(sessions.overhead[session] == NONE, NONE, records.length - sessions.overhead[session])
     talks = _application(records, sessions, ends, session, server, begins_at, content) & (begins_at != NONE)
     h2 = _looks_like_h2(records, sessions, session, talks, server, content)
-    talks &= ~_housekeeping(records, session, talks & h2[session], content)
+    small = _housekeeping(records, session, talks & h2[session], content)
+    talks &= ~small
     window_ends = (ends.finished_at + sessions.rtt_ns + SETTLING_NS)[session]
     settling = (ends.finished_at[session] != NONE) & (begins_at <= window_ends)
     talks &= ~_up_to_settings(session, talks & server, h2, content)
     tickets, doubtful = _tickets(sessions, session, talks & server, begins_at, settling, records.length)
     talks &= ~tickets
+    # The first answer of a connection is never so small: nothing of its fields was sent before.
+    doubtful |= small & server & ~settling & (content != HOUSEKEEPING[0])
     talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
     rows = np.flatnonzero(talks | doubtful)
     order = np.lexsort((begins_at[rows], _arrival(records, server)[rows], session[rows]))
@@ -463,7 +466,7 @@ def _columns(
     request_earliest = _value(found.ends_at, np.where(h2[found.session[starts]], starts, stops - 1), first_ask)
     certain = separable & (request_earliest == request_last)
     last_at = _value(found.ends_at, stops - 1, last_answer)
-    earliest = _lower_bounds(answer_at, session, bounds)
+    earliest = _lower_bounds(request_last, answer_at, session, bounds)
     return Turns(
         session=session,
         request_first_at=_value(found.begins_at, starts, first_ask),
@@ -497,14 +500,18 @@ def _value(column: Int64, places: Int64, runs: Int64) -> Int64:
     return np.where(runs == NONE, NONE, column[places[np.maximum(runs, 0)]])
 
 
-def _lower_bounds(answer_at: Int64, session: Int32, bounds: Speaking) -> Int64:
-    """A lone ticket that could be the answer bounds the first answer of its session from below."""
+def _lower_bounds(asked_at: Int64, answer_at: Int64, session: Int32, bounds: Speaking) -> Int64:
+    """A record between request and answer that could be the answer bounds it from below."""
     earliest = answer_at.copy()
-    if len(bounds):
-        first_turn = np.r_[True, session[1:] != session[:-1]]
-        by_session = dict(zip(bounds.session.tolist(), bounds.begins_at.tolist(), strict=True))
-        for place in np.flatnonzero(first_turn & np.isin(session, bounds.session) & (answer_at != NONE)).tolist():
-            earliest[place] = min(earliest[place], by_session[int(session[place])])
+    known = np.flatnonzero(asked_at != NONE)
+    if not len(bounds) or not len(known):
+        return earliest
+    times = np.unique(np.concatenate([asked_at[known], bounds.begins_at]))
+    asked = session[known].astype(np.int64) * len(times) + np.searchsorted(times, asked_at[known])
+    place = np.searchsorted(asked, bounds.session * len(times) + np.searchsorted(times, bounds.begins_at), "right") - 1
+    turn = known[np.maximum(place, 0)]
+    between = (place >= 0) & (session[turn] == bounds.session) & (bounds.begins_at < answer_at[turn])
+    np.minimum.at(earliest, turn[between], bounds.begins_at[between])
     return earliest
 
 
