@@ -8,10 +8,10 @@ from enum import IntEnum
 import numpy as np
 
 from netdiag.wire.octets import Octets
+from netdiag.wire.options import shows_tcp_header
 from netdiag.wire.tables import Buffer, Int64, Packets, UInt8
 
 SYN, ACK = 2, 16
-_HEADER_BYTES = 20
 _UNDECIDED = 255
 _PEEKED_PACKETS = 8
 """Packets with payload whose first octets are looked at when no handshake was captured: a kept-alive connection shows its next request soon."""
@@ -95,6 +95,6 @@ def _by_port(packets: Packets, order: Int64, first: Int64, buffer: Buffer) -> tu
     rows = order[first]
     header = packets.payload_offset[rows] - packets.header_bytes[rows].astype(np.int64)
     ports = Octets(buffer).rows(header, np.dtype("V4")).view(">u2").reshape(-1, 2)
-    told = (packets.header_bytes[rows] >= _HEADER_BYTES) & (ports[:, 0] != ports[:, 1])
+    told = shows_tcp_header(packets, rows) & (ports[:, 0] != ports[:, 1])
     client = packets.direction[rows] ^ (told & (ports[:, 0] < ports[:, 1])).astype(np.uint8)
     return client, np.where(told, KnownBy.PORT, KnownBy.FIRST_PACKET).astype(np.uint8)

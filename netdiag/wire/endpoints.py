@@ -8,9 +8,8 @@ import numpy as np
 
 from netdiag.wire.address import DESTINATION, SOURCE, endpoint_of
 from netdiag.wire.connections import Flows
+from netdiag.wire.options import shows_tcp_header
 from netdiag.wire.tables import Buffer, Int64, UInt8
-
-_HEADER_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +33,12 @@ class Endpoints:
 
 def endpoints(flows: Flows, buffer: Buffer) -> Endpoints:
     """A packet with a TCP header of each connection (later IP fragments have none)."""
-    rows = flows.starts[0:-1:2]
-    shown = np.flatnonzero(flows.packets.header_bytes >= _HEADER_BYTES)
-    place = np.minimum(np.searchsorted(shown, rows), max(0, len(shown) - 1))
-    rows = shown[place] if shown.size else rows
-    packets = flows.packets
+    packets, rows = flows.packets, flows.starts[0:-1:2].copy()
+    hidden = np.flatnonzero(~shows_tcp_header(packets, rows))
+    for connection in hidden.tolist():
+        own = np.arange(flows.starts[2 * connection], flows.starts[2 * connection + 2])
+        shown = own[shows_tcp_header(packets, own)]
+        rows[connection] = shown[0] if shown.size else own[0]
     return Endpoints(
         network_offset=packets.network_offset[rows],
         tcp_offset=packets.payload_offset[rows] - packets.header_bytes[rows].astype(np.int64),

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import NONE, Buffer, Int64, Packets, UInt8
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8
 
 END, NO_OPERATION, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK = 0, 1, 2, 3, 4, 5
 BASE_HEADER_BYTES = 20
+_IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES = 20, 40
 _MAX_OPTION_BYTES = 40
 _ROOM = 8
 """Zero octets after each list, so that fields may be read before lengths are judged."""
@@ -36,6 +37,14 @@ class SackBlocks:
     first_right: Int64
     second_left: Int64
     second_right: Int64
+
+
+def shows_tcp_header(packets: Packets, rows: Int64) -> Bool:
+    """Which rows have their TCP header just before the payload; later IP fragments have none."""
+    network_bytes = (
+        packets.payload_offset[rows] - packets.header_bytes[rows].astype(np.int64) - packets.network_offset[rows]
+    )
+    return np.asarray(network_bytes >= np.where(packets.ip_id[rows] == NONE, _IPV6_HEADER_BYTES, _IPV4_HEADER_BYTES))
 
 
 def option_lists(packets: Packets, rows: Int64, buffer: Buffer) -> tuple[UInt8, Int64]:

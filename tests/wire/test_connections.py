@@ -203,3 +203,26 @@ def test_no_packets_no_connections() -> None:
     flows = track(wire.packets.take(slice(0, 0)), wire.buffer)
     assert flows.count == 0
     assert len(flows.packets) == 0
+
+
+def in_fragments(frame: bytes, first_bytes: int) -> list[bytes]:
+    """An IPv4 packet in an Ethernet frame as two fragments."""
+    network, data = frame[14:34], frame[34:]
+    out = []
+    for piece, at, more in ((data[:first_bytes], 0, 0x2000), (data[first_bytes:], first_bytes, 0)):
+        total, place = (20 + len(piece)).to_bytes(2, "big"), (more | at // 8).to_bytes(2, "big")
+        out.append(frame[:14] + network[:2] + total + network[4:6] + place + network[8:] + piece)
+    return out
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_fragments_in_any_order_belong_to_their_connection(reverse: bool) -> None:
+    talk = Conversation()
+    talk.client(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+    ((at, frame),) = talk.frames
+    pieces = in_fragments(frame, 32)
+    wire = wire_of([(at + i, piece) for i, piece in enumerate(pieces[::-1] if reverse else pieces)])
+    record = wire.connection()
+    assert (str(record.client), str(record.server)) == ("10.0.0.1:40000", "10.0.0.2:443")
+    assert wire.octets(CLIENT) == b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+    assert wire.flows.count == 1
