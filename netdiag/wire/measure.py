@@ -11,7 +11,7 @@ import numpy as np
 from netdiag.records.connection import Connection, Side, Sides
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.client_side import KnownBy
-from netdiag.wire.close import CloseReason, close
+from netdiag.wire.close import Close, CloseReason, close
 from netdiag.wire.connections import Flows
 from netdiag.wire.endpoints import Endpoints, endpoints
 from netdiag.wire.loss import loss_beyond_stalls, loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
@@ -111,9 +111,10 @@ def _sum(one: int | None, other: int | None) -> int | None:
 def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable:
     """All connections of ``flows`` (``segments`` are theirs)."""
     found = flows.transmissions
-    table = sides(flows, segments, buffer)
-    edges = window_edges(flows, table.window_scale_used)
+    end = close(flows, found.copies)
     zero = zero_windows(flows, found.copies)
+    table = sides(flows, end, zero, buffer)
+    edges = window_edges(flows, table.window_scale_used)
     stalls = Stalls.concat(
         [
             loss_stalls(flows),
@@ -127,16 +128,15 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
     missing = missing_bytes(flows, segments, acknowledged_to(flows))
     whole = (missing == 0) & ~open_holes(flows)
     return ConnectionTable(
-        openings=_openings(flows, whole),
+        openings=_openings(flows, end, whole),
         sides=table.with_stalls(stalls, missing),
         stalls=stalls,
         endpoints=endpoints(flows, buffer),
     )
 
 
-def _openings(flows: Flows, whole: Bool) -> Openings:
+def _openings(flows: Flows, end: Close, whole: Bool) -> Openings:
     packets, handshake = flows.packets, flows.transmissions.handshake
-    end = close(flows, flows.transmissions.copies)
     first, last = _outermost(flows)
     halves = half_loops(flows).reshape(-1, 2)
     at, number = packets.captured_at, packets.number

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netdiag.wire.close import close
+from netdiag.wire.close import Close
 from netdiag.wire.connections import Flows
 from netdiag.wire.options import syn_options
 from netdiag.wire.packet_count import unseen_packets
 from netdiag.wire.sequence import SYN
 from netdiag.wire.stalls import StallKind, Stalls
-from netdiag.wire.tables import NONE, Bool, Buffer, Int64, SegmentKind, Segments, Table
-from netdiag.wire.window import zero_windows
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, SegmentKind, Table
 
 _RETRANSMISSIONS = (
     SegmentKind.RETRANSMISSION,
@@ -97,11 +96,10 @@ def with_none(column: NDArray[Any]) -> list[Any]:
     return values
 
 
-def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
-    """Both sides of every connection."""
+def sides(flows: Flows, end: Close, zero: Bool, buffer: Buffer) -> SideTable:
+    """Both sides of every connection; ``zero`` marks the packets that announce a window of 0."""
     count, stream, packets = 2 * flows.count, flows.stream, flows.packets
     found = flows.transmissions
-    end = close(flows, found.copies)
     nothing = np.zeros(count, np.int64)
     by_kind = {kind: _count(stream[found.resent.rows[found.resent.kinds == kind]], count) for kind in SegmentKind}
     first, last = _payload_rows(flows)
@@ -119,7 +117,7 @@ def sides(flows: Flows, segments: Segments, buffer: Buffer) -> SideTable:
         duplicate_acks=_count(stream[found.duplicate_acks], count),
         keep_alives=_count(stream[found.keep_alives], count),
         captured_twice=_count(stream[found.copies], count),
-        zero_windows=_count(stream[zero_windows(flows, found.copies)], count),
+        zero_windows=_count(stream[zero], count),
         zero_window_ns=nothing,
         window_full_ns=nothing,
         missing_bytes=nothing,

@@ -40,10 +40,14 @@ def window_edges(flows: Flows, window_scale: Int64) -> Int64:
     ``window_scale`` per direction: the shift its own announcements carry, NONE when unknown. Windows on SYNs are not scaled.
     """
     packets, sequence = flows.packets, flows.sequence
-    shift = window_scale[flows.stream]
-    window = packets.window.astype(np.int64) << np.where((packets.flags & SYN) != 0, 0, np.maximum(shift, 0))
-    known = (shift != NONE) & (sequence.acked != UNKNOWN)
-    return np.where(known, sequence.acked + window, UNKNOWN)
+    factor = (np.int64(1) << np.maximum(window_scale, 0))[flows.stream]
+    factor[(packets.flags & SYN) != 0] = 1
+    edges = packets.window * factor
+    edges += sequence.acked
+    edges[sequence.acked == UNKNOWN] = UNKNOWN
+    if (window_scale == NONE).any():
+        edges[(window_scale == NONE)[flows.stream]] = UNKNOWN
+    return edges
 
 
 def full_windows(flows: Flows, edges: Int64) -> Bool:
