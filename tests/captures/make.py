@@ -24,7 +24,8 @@ from netdiag.capture.source import open_capture
 from netdiag.capture.writer import PcapngWriter
 from netdiag.lab import Behaviour, LabConfig, LabServer
 from netdiag.lab.builder.output import record
-from netdiag.lab.scenario import bundled
+from netdiag.lab.live import Target, on_testbed
+from netdiag.lab.scenario import bundled, parse
 from netdiag.wire.tables import Interface
 
 FOLDER = Path(__file__).parents[2] / "captures"
@@ -36,6 +37,57 @@ BUILT = {
     "built-continue": "continue",
 }
 """Captures that come from scenarios: name and scenario."""
+
+_CHAT_OVER_PATH = """
+[server]
+tickets = 2
+[answer]
+wait_ms = 40
+events = 10
+gap_ms = 30
+stream = true
+[[connection]]
+[[connection.request]]
+path = "/v1/chat/completions"
+"""
+PATH: dict[str, tuple[str, str]] = {
+    "path-loss-in-stream": (
+        "h2",
+        """
+[path]
+rtt_ms = 80
+down = { drops = [{ what = "data", nth = 9 }] }
+"""
+        + _CHAT_OVER_PATH,
+    ),
+    "path-syn-lost": (
+        "h1",
+        """
+[path]
+rtt_ms = 40
+up = { drops = [{ what = "syn", nth = 1 }] }
+[answer]
+wait_ms = 20
+[[connection]]
+[[connection.request]]
+method = "GET"
+path = "/v1/models"
+""",
+    ),
+    "path-slow-link": (
+        "h1",
+        """
+[path]
+rtt_ms = 30
+down = { rate_mbit = 1.0 }
+[[connection]]
+[[connection.request]]
+method = "GET"
+path = "/bytes/40000"
+""",
+    ),
+}
+"""Captures over the emulated path (real kernels in namespaces): arm and scenario."""
 
 Conversation = Callable[[httpx.AsyncClient], Awaitable[Any]]
 
@@ -130,6 +182,26 @@ def _with_secrets(raw: Path, target: Path, keylog: bytes) -> None:
                     writer.packet(bytes(window.buffer[offset : offset + size]), int(at))
 
 
+def make_path(name: str) -> None:
+    """One probe in namespaces, its own capture with the keys of its sessions."""
+    arm, text = PATH[name]
+    target = FOLDER / f"{name}.pcapng"
+
+    def client(on: Target) -> None:
+        assert on.run is not None
+        command = [sys.executable, "-m", "netdiag", "probe", on.url, "-X", on.method, "--cacert", on.ca_file]
+        command += ["-n", "1", "--arm", arm, "-o", str(target), "--embed-keys", "--force"]
+        on.run(command)
+
+    scenario = parse(text, name=name)
+    _, truths = on_testbed(scenario, client)
+    document = {
+        "exchanges": [asdict(t.served) for t in truths],
+        "rtt_ms": scenario.path.up.delay_ms + scenario.path.down.delay_ms,
+    }
+    _write_json(FOLDER / f"{name}.truth.json", document)
+
+
 def make_built(name: str) -> None:
     """Write one scenario's capture."""
     recorded = record(bundled(BUILT[name]))
@@ -143,8 +215,9 @@ def _write_json(file: Path, document: Any) -> None:
 
 def main(names: list[str]) -> None:
     """All of them, or those named."""
-    for name in names or [*REAL, *BUILT]:
-        (make_real if name in REAL else make_built)(name)
+    makers = dict.fromkeys(REAL, make_real) | dict.fromkeys(PATH, make_path) | dict.fromkeys(BUILT, make_built)
+    for name in names or makers:
+        makers[name](name)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from netdiag.records.exchange import Exchange
 FOLDER = Path(__file__).parents[2] / "captures"
 CAPTURES = sorted(FOLDER.glob("*.pcapng"))
 BUILT = [file for file in CAPTURES if file.stem.startswith("built-")]
-REAL = [file for file in CAPTURES if file not in BUILT]
+PATH = [file for file in CAPTURES if file.stem.startswith("path-")]
+REAL = [file for file in CAPTURES if file not in BUILT and file not in PATH]
 WITHIN_NS = 1_000_000
 """Wire times against the real server's own log on loopback (scheduling on both sides is in it)."""
 
@@ -44,13 +46,28 @@ def truth(file: Path) -> dict[str, Any]:
     return found
 
 
+def differences(expected: Any, found: Any, where: str = "") -> Iterator[str]:
+    """What is not as it was. Keys that are new are no difference (a version of the document may gain keys)."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key, value in expected.items():
+            if key in found:
+                yield from differences(value, found[key], f"{where}.{key}")
+            else:
+                yield f"{where}.{key}: gone"
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for place, (before, after) in enumerate(zip(expected, found, strict=True)):
+            yield from differences(before, after, f"{where}[{place}]")
+    elif expected != found:
+        yield f"{where}: was {expected!r}, is {found!r}"
+
+
 @pytest.mark.parametrize("file", CAPTURES, ids=named)
 def test_says_what_it_said(file: Path, regenerate: bool) -> None:
     expected = file.with_suffix(".expected.json")
     found = document(file)
     if regenerate:
         expected.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    assert found == json.loads(expected.read_text(encoding="utf-8"))
+    assert list(differences(json.loads(expected.read_text(encoding="utf-8")), found)) == []
 
 
 @pytest.mark.parametrize("file", CAPTURES, ids=named)
@@ -115,6 +132,27 @@ def test_events_come_when_the_server_wrote_them(file: Path) -> None:
         assert len(seen) == len(written)
         for (a, b), (x, y) in zip(pairwise(seen), pairwise(written), strict=True):
             assert abs((b - a) - (y - x)) < WITHIN_NS
+
+
+def test_over_a_path_the_injected_cause_is_found_where_it_was_put() -> None:
+    (lost,) = api.analyze(FOLDER / "path-syn-lost.pcapng").exchanges
+    assert 1_035e6 < (phase_ns(lost, "tcp") or 0) < 1_100e6, "40 ms, and 1 s until the SYN is sent again"
+    (slow,) = api.analyze(FOLDER / "path-slow-link.pcapng").exchanges
+    assert (phase_ns(slow, "transfer") or 0) > 40_000 * 8 * 1000 * 0.95, "40 kB at 1 Mbit/s"
+    stalled = api.analyze(FOLDER / "path-loss-in-stream.pcapng")
+    (streamed,) = stalled.exchanges
+    assert (streamed.loss_ns or 0) > 60e6, "at least most of a round trip of 80 ms"
+    assert stalled.connections[0].sides.server.retransmitted_segments == 1
+
+
+@pytest.mark.parametrize("file", [f for f in PATH if f.stem != "path-slow-link"], ids=named)
+def test_over_a_path_the_wait_holds_one_round_trip(file: Path) -> None:
+    known = truth(file)
+    (true,), (found,) = known["exchanges"], api.analyze(file).exchanges
+    wait = phase_ns(found, "wait")
+    assert wait is not None
+    expected = true["headers_at"] - true["request_last_at"] + known["rtt_ms"] * 1e6
+    assert wait == pytest.approx(expected, abs=3e6)
 
 
 @pytest.mark.tshark

@@ -1,0 +1,99 @@
+"""How accurate netdiag is on tier T2: real kernels, an emulated path, a real name server; wire phases within 1.5 ms at the median."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from typing import Any
+
+import pytest
+
+from netdiag.errors import PrivilegeMissing
+from netdiag.lab.live import LiveTruth, Target, on_testbed
+from netdiag.lab.namespaces import topology
+from netdiag.lab.scenario import Scenario, parse
+
+pytestmark = pytest.mark.netns
+WITHIN_NS = 1_500_000
+TRIALS = 3
+
+PLAIN = """
+[path]
+rtt_ms = 30
+[answer]
+wait_ms = 40
+stream = false
+[[connection]]
+[[connection.request]]
+method = "GET"
+path = "/v1/models"
+"""
+STREAMED = PLAIN.replace("stream = false", "stream = true\nevents = 5\ngap_ms = 20").replace("/v1/models", "/sse")
+SLOW_NAMES = PLAIN + '\n[dns.names."api.example.test"]\naddresses = { A = ["203.0.113.5"] }\ndelay_ms = { A = 60.0 }\n'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespaces() -> None:
+    """Skip, with the reason, where the system does not allow it."""
+    try:
+        with topology():
+            pass
+    except PrivilegeMissing as missing:
+        pytest.skip(f"no namespaces, so tier T2 is not measured: {missing.message}")
+
+
+def probe(target: Target, arm: str) -> dict[str, Any]:
+    """netdiag's own JSON document, made on the client's side of the path."""
+    assert target.run is not None
+    command = [sys.executable, "-m", "netdiag", "probe", target.url, "-X", target.method, "--cacert", target.ca_file]
+    command += ["--json", "-n", str(TRIALS - 1), "--arm", arm]
+    document: dict[str, Any] = json.loads(target.run(command))
+    return document
+
+
+def measured(scenario: Scenario, arm: str) -> list[tuple[LiveTruth, dict[str, Any]]]:
+    """Truth and exchange, by the client's address."""
+    document, truths = on_testbed(scenario, lambda target: probe(target, arm))
+    by_client = {t.served.client: t for t in truths}
+    out = []
+    for exchange in document["exchanges"]:
+        client = document["connections"][exchange["connection_id"]]["client"]
+        out.append((by_client[f"{client['address']}:{client['port']}"], exchange))
+    assert len(out) == TRIALS
+    return out
+
+
+def error_ns(phase: str, pairs: list[tuple[LiveTruth, dict[str, Any]]]) -> float:
+    """Median over the trials."""
+    errors = []
+    for truth, exchange in pairs:
+        found = [p["duration_ns"] for p in exchange["phases"] if p["name"] == phase]
+        assert found, f"no {phase} in {exchange['phases']}"
+        errors.append(sum(found) - truth.phases()[phase])
+    return statistics.median(errors)
+
+
+@pytest.mark.parametrize("arm", ["h1", "h2"])
+@pytest.mark.parametrize(
+    ("text", "phases"), [(PLAIN, ("tcp", "wait")), (STREAMED, ("tcp", "wait", "transfer"))], ids=["plain", "streamed"]
+)
+def test_phases_are_what_was_put_there(text: str, phases: tuple[str, ...], arm: str) -> None:
+    pairs = measured(parse(text), arm)
+    assert {phase: abs(error_ns(phase, pairs)) < WITHIN_NS for phase in phases} == dict.fromkeys(phases, True)
+
+
+def test_dns_holds_the_name_servers_delay() -> None:
+    assert abs(error_ns("dns", measured(parse(SLOW_NAMES), "h1"))) < 2 * WITHIN_NS, (
+        "the name server's own timers are in it"
+    )
+
+
+@pytest.mark.parametrize(("rtt_ms", "wait_ms"), [(10, 40), (30, 160)])
+def test_what_is_injected_lands_in_its_phase(rtt_ms: float, wait_ms: float) -> None:
+    text = PLAIN.replace("rtt_ms = 30", f"rtt_ms = {rtt_ms}").replace("wait_ms = 40", f"wait_ms = {wait_ms}")
+    pairs = measured(parse(text), "h1")
+    tcp = statistics.median(p["duration_ns"] for _, e in pairs for p in e["phases"] if p["name"] == "tcp")
+    wait = statistics.median(p["duration_ns"] for _, e in pairs for p in e["phases"] if p["name"] == "wait")
+    assert tcp == pytest.approx(rtt_ms * 1e6, abs=WITHIN_NS)
+    assert wait == pytest.approx((rtt_ms + wait_ms) * 1e6, abs=2 * WITHIN_NS)
