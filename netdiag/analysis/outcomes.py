@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.analysis.unreachable import mark_of, reason
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection, Side
 from netdiag.records.exchange import Outcome
 from netdiag.records.tls import Alert, TlsSession
+from netdiag.wire.icmp import IcmpError
 
 CLOSE_NOTIFY = 0
 USER_CANCELED = 90
@@ -126,12 +128,19 @@ def _first(sides: list[tuple[str, Side]], what: str) -> tuple[str, Mark] | None:
     return who, Mark(at, packet)
 
 
-def ending_without_a_turn(connection: Connection, marks: Marks, capture_ends_at: int) -> Ending | None:
-    """Why a connection carried no request; None when it simply was not used (opened ahead, scanned, closed in order)."""
+def ending_without_a_turn(
+    connection: Connection, marks: Marks, capture_ends_at: int, refusal: IcmpError | None = None
+) -> Ending | None:
+    """Why a connection carried no request; None when it simply was not used (opened ahead, scanned, closed in order).
+
+    ``refusal``: what the network said about the client's packets.
+    """
     if connection.close_reason == "refused":
         _, mark = first_reset(connection) or ("server", last_mark(connection))
         return Ending(Outcome.REFUSED, "the SYN was answered with RST", mark)
     if Milestone.SYN_ACK not in marks and Milestone.SYN in marks:
+        if refusal is not None and not connection.sides.server.packets:
+            return Ending(Outcome.UNREACHABLE, reason(refusal), mark_of(refusal))
         return _unanswered_syn(connection, capture_ends_at)
     if Milestone.CLIENT_HELLO in marks:
         return _failed_handshake(connection, marks)

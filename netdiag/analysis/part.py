@@ -6,7 +6,7 @@ Connections that the grammar can judge by columns alone (``sealed``) cost nothin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from netdiag.analysis.requests import requests_of
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sealed import dialogue_of, exchanges, sealed
 from netdiag.analysis.unopened import Unopened, UnopenedTurns, unopened_turns
+from netdiag.analysis.unreachable import unreachable
 from netdiag.analysis.vantage import vantage
 from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.protocols.tls.keylog import KeyLog
@@ -28,6 +29,7 @@ from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Outcome
 from netdiag.wire.connections import track
+from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
 from netdiag.wire.tables import NONE, Buffer, Int64, Packets
@@ -39,8 +41,12 @@ _NEXT_SYN_NS = 1_000_000_000
 class Part:
     """Some connections, or all, with every packet of theirs. They are numbered in the order of their first packet."""
 
-    def __init__(self, packets: Packets, buffer: Buffer, keylog: KeyLog | None) -> None:
+    def __init__(
+        self, packets: Packets, buffer: Buffer, keylog: KeyLog | None, errors: Iterable[IcmpError] = ()
+    ) -> None:
+        """``errors``: what the network said about packets of these connections."""
         flows = track(packets, buffer)
+        self._refusals = unreachable(flows, errors)
         segments = segment(flows)
         self.table = measure(flows, segments, buffer)
         records = chain(buffer, segments)
@@ -106,13 +112,15 @@ class Part:
 
     # -- exchanges -------------------------------------------------------------------------------------------------------------------
 
-    def exchanges(self, lookups: Mapping[int, Lookup], capture_ends_at: int) -> PartExchanges:
-        """All exchanges, once it is known which name each connection was looked up by."""
+    def exchanges(
+        self, lookups: Mapping[int, Lookup], capture_ends_at: int, others: Sequence[Draft] = ()
+    ) -> PartExchanges:
+        """All exchanges, once it is known which name each connection was looked up by; with those of ``others`` (over UDP)."""
         self._lookups, self._capture_ends_at = lookups, capture_ends_at
         told = _unopened(self.connections, self.dialogues)
         one_by_one = (i for i in range(len(self)) if i not in self._row)
         drafts = [draft for i in one_by_one for draft in self._drafts(i, self.dialogues.get(i), told.get(i, {}))]
-        return PartExchanges(self, drafts)
+        return PartExchanges(self, [*drafts, *others])
 
     def _drafts(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:
         return requests_of(
@@ -122,6 +130,7 @@ class Part:
             lookup=self._lookups.get(i),
             held_up=HeldUp.of(self.table.stalls, i),
             capture_ends_at=self._capture_ends_at,
+            refusal=self._refusals.get(i),
         )
 
     def sealed_columns(self) -> tuple[ExchangeColumns, Int64, Int64]:

@@ -13,8 +13,10 @@ import numpy as np
 from netdiag.analysis import names
 from netdiag.analysis.exchange_columns import ExchangeRows
 from netdiag.analysis.gather import Gathered, gather
+from netdiag.analysis.over_udp import OverUdp
 from netdiag.analysis.pairing import pair
 from netdiag.analysis.part import Part, PartExchanges
+from netdiag.analysis.rows import Rows
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
@@ -39,17 +41,25 @@ class Analysed:
 def analyse(windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = lambda: None) -> Analysed:
     """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too."""
     gathered = gather(windows)
-    part = Part(gathered.packets, gathered.buffer, keylog())
+    part = Part(gathered.packets, gathered.buffer, keylog(), gathered.icmp)
+    over_udp = OverUdp(gathered, first_id=len(part))
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
     found = names.resolutions([*messages, *part.name_messages()])
-    lookups = pair(found, part.dials({address for r in found for address in r.addresses}))
+    lookups = pair(found, [*part.dials({address for r in found for address in r.addresses}), *over_udp.dials()])
+    ends_at = gathered.last_at or 0
     return Analysed(
         gathered=gathered,
-        connections=part.connections,
+        connections=_joined(part.connections, over_udp.connections),
         resolutions=names.with_connections(found, lookups),
-        exchanges=_numbered(part.exchanges(lookups, gathered.last_at or 0)),
+        exchanges=_numbered(part.exchanges(lookups, ends_at, over_udp.drafts(lookups, ends_at))),
         anomalies=(*gathered.anomalies, *part.anomalies),
         opened=part.opened,
+    )
+
+
+def _joined(first: Sequence[Connection], then: Sequence[Connection]) -> Sequence[Connection]:
+    return (
+        Rows(len(first) + len(then), lambda i: first[i] if i < len(first) else then[i - len(first)]) if then else first
     )
 
 

@@ -14,6 +14,7 @@ from netdiag.analysis.outcomes import ending_without_a_turn
 from netdiag.analysis.pairing import Lookup
 from netdiag.analysis.unopened import UnopenedTurns
 from netdiag.records.connection import Connection
+from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE
 
 M = Milestone
@@ -27,6 +28,7 @@ def requests_of(
     lookup: Lookup | None,
     held_up: HeldUp | None,
     capture_ends_at: int,
+    refusal: IcmpError | None = None,
 ) -> list[Draft]:
     """Drafts of one connection in the order of their requests. ``unopened`` has the turns of key-less legs by the leg's place."""
     opening = set_up_marks(connection, lookup)
@@ -44,7 +46,7 @@ def requests_of(
                 upgraded=leg.upgraded,
             )
     if not drafts:
-        drafts = _never_asked(connection, opening, dialogue, capture_ends_at)
+        drafts = _never_asked(connection, opening, dialogue, capture_ends_at, refusal)
     for draft in drafts:
         draft.held_up = held_up
     return drafts
@@ -79,7 +81,11 @@ def _told_by_length(connection: Connection, opening: Marks, leg: Leg, told: Unop
 
 
 def _never_asked(
-    connection: Connection, opening: Marks, dialogue: Dialogue | None, capture_ends_at: int
+    connection: Connection,
+    opening: Marks,
+    dialogue: Dialogue | None,
+    capture_ends_at: int,
+    refusal: IcmpError | None,
 ) -> list[Draft]:
     """A connection that failed before its first request is an exchange that stopped where it stopped."""
     marks = dict(opening)
@@ -87,7 +93,7 @@ def _never_asked(
         marks.update(leg.marks)
     if not marks:
         return []
-    ending = ending_without_a_turn(connection, marks, capture_ends_at)
+    ending = ending_without_a_turn(connection, marks, capture_ends_at, refusal)
     if ending is None:
         return []
     return [
