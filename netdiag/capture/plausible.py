@@ -41,6 +41,7 @@ class PcapHeads:
         self._head = struct.Struct(layout.order + "IIII")
         self._u4 = np.dtype(layout.order + "u4")
         self._near: int | None = None
+        self._packed: dict[tuple[int, bool], list[bytes]] = {}
 
     @staticmethod
     def count(octets: Octets, start: int, order: str, header_bytes: int, swapped: bool, *, most: int = 8) -> int:
@@ -113,8 +114,11 @@ class PcapHeads:
     def _patterns(self) -> list[bytes]:
         """The two high octets of the seconds, and their successors when these come within some hours."""
         high, low = divmod(self._near or 0, 65536)
-        highs = (high, high + 1) if low > 0xA000 else (high,)
-        return [struct.pack(self._layout.order + "H", h & 0xFFFF) for h in highs]
+        key = high, low > 0xA000
+        if key not in self._packed:
+            highs = (high, high + 1) if key[1] else (high,)
+            self._packed[key] = [struct.pack(self._layout.order + "H", h & 0xFFFF) for h in highs]
+        return self._packed[key]
 
     def _is_chain(self, offset: int) -> bool:
         near, here, size = self._near or 0, offset, self._octets.size

@@ -141,6 +141,7 @@ class _Odd:
         self._parts: dict[int, list[Cursor]] = {}
         self._not_decoded: Counter[str] = Counter()
         self._icmp: list[IcmpError] = []
+        self._anomalies: list[Anomaly] = []
 
     def take(self, peeled: layers.Peeled) -> None:
         """One chunk of odd rows."""
@@ -155,6 +156,8 @@ class _Odd:
                 self._parts.setdefault(code, []).append(rows)
             else:
                 self._not_decoded[name_of(code)] += len(rows)
+                if code == Inner.BAD_HEADER:
+                    self._note("ip", "with an impossible header", rows)
 
     def joined(self, code: int) -> Cursor | None:
         """All rows that ended at ``code``."""
@@ -170,14 +173,25 @@ class _Odd:
             datagrams=self._datagrams(whole),
             icmp=sorted(self._icmp, key=lambda error: error.packet),
             not_decoded=self._not_decoded + given_up,
+            anomalies=self._anomalies,
             reassembled=whole.contents,
         )
+
+    def _note(self, protocol: str, what: str, rows: Cursor) -> None:
+        """One anomaly for all of a chunk's packets of a kind, at the first of them."""
+        first = int(self._raw.number[rows.row.min()])
+        count = len(rows)
+        reason = f"a packet {what}" if count == 1 else f"{count} packets {what}, the first of them packet {first}"
+        self._anomalies.append(Anomaly(protocol=protocol, reason=reason, packet=first))
 
     def _tcp(self, rows: Cursor) -> None:
         enough = rows.at + tcp.NEEDED_BYTES <= rows.end
         if not enough.all():
             self._not_decoded["cut inside tcp"] += int((~enough).sum())
             rows = rows.take(enough)
+        possible = tcp.has_possible_length(self._octets, rows)
+        if not possible.all():
+            self._note("tcp", "with an impossible TCP header length", rows.take(~possible))
         for name, values in tcp.columns(self._octets, rows).items():
             self._columns[name][rows.row] = values
         self._is_tcp[rows.row] = True

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.wire.address import endpoint_keys, identification_and_hops
-from netdiag.wire.cursor import Cursor
+from netdiag.wire.cursor import Cursor, u8
 from netdiag.wire.octets import Octets
+from netdiag.wire.tables import Bool
 
 HEADER = np.dtype(
     {
@@ -37,7 +38,7 @@ def columns(octets: Octets, cursor: Cursor) -> Columns:
     source, destination = endpoint_keys(octets, cursor.network, source_port, destination_port)
     identification, hops = identification_and_hops(octets, cursor.network)
     header_bytes = (header["flags"].astype(np.int64) >> 12) * 4
-    possible = (header_bytes >= 20) & (cursor.at + header_bytes <= cursor.wire_end)
+    possible = has_possible_length(octets, cursor)
     header_bytes = np.where(possible, header_bytes, 20)
     payload = cursor.at + header_bytes
     length = np.where(possible, cursor.wire_end - payload, 0)
@@ -58,3 +59,10 @@ def columns(octets: Octets, cursor: Cursor) -> Columns:
         "ip_id": identification,
         "hop_limit": hops,
     }
+
+
+def has_possible_length(octets: Octets, cursor: Cursor) -> Bool:
+    """Whether the data offset is at least 5 words and not beyond the segment."""
+    header_bytes = (u8(octets, cursor, 12) >> 4) * 4
+    possible: Bool = (header_bytes >= 20) & (cursor.at + header_bytes <= cursor.wire_end)
+    return possible

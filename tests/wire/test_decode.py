@@ -195,9 +195,17 @@ def test_a_tcp_header_needs_sixteen_octets(kept: int) -> None:
 def test_impossible_header_length_leaves_no_payload(data_offset: int) -> None:
     segment = bytearray(tcp(b"abc"))
     segment[12] = data_offset << 4
-    packets = decode(window_of(timed([ethernet(ipv4(bytes(segment)))]))).packets
-    assert packets.payload_bytes.tolist() == [0]
-    assert packets.captured_payload_bytes.tolist() == [0]
+    decoded = decode(window_of(timed([ethernet(ipv4(tcp())), ethernet(ipv4(bytes(segment)))])))
+    assert decoded.packets.payload_bytes.tolist() == [0, 0]
+    assert decoded.packets.captured_payload_bytes.tolist() == [0, 0]
+    assert [(a.protocol, a.packet) for a in decoded.anomalies] == [("tcp", 2)]
+
+
+def test_impossible_ip_headers_are_one_anomaly() -> None:
+    bad = ethernet(b"\x43" + bytes(30), ethertype=0x0800)
+    (anomaly,) = decode(window_of(timed([ethernet(FOUR), bad, bad]))).anomalies
+    assert (anomaly.protocol, anomaly.packet) == ("ip", 2)
+    assert "2 packets" in anomaly.reason
 
 
 def test_frame_check_sequence_does_not_count_where_ip_has_no_length() -> None:
