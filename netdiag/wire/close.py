@@ -68,7 +68,8 @@ def _gave_up(flows: Flows) -> Bool:
     handshake, at = flows.transmissions.handshake, flows.packets.captured_at
     only_syns = (handshake.syns > 0) & (counts[:, 1] == 0) & (flows.sequence.occupies.size > 0)
     last = flows.starts[1::2] - 1
-    silent = at.max(initial=0) - at[np.maximum(last, 0)] >= GIVEN_UP_NS
+    ends_at = at.max(initial=0) if flows.last_at is None else flows.last_at
+    silent = ends_at - at[np.maximum(last, 0)] >= GIVEN_UP_NS
     copies = np.bincount(flows.connection[flows.transmissions.copies], minlength=flows.count)
     return np.asarray(only_syns & (counts[:, 0] == handshake.syns + copies) & (silent | (handshake.syns > 1)))
 

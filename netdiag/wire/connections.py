@@ -6,7 +6,7 @@ new initial sequence number starts another one, exactly as Wireshark's ``tcp.str
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,10 @@ class Flows:
     """Of each connection: a ``KnownBy``."""
     peer_row: Int64
     """Of each row: the last row of the same connection's other side that was captured before it; NONE when there is none."""
+    last_at: int | None = None
+    """Latest time of the whole capture where these are only some of its connections."""
+    copied: bool | None = None
+    """Whether so much of the whole capture was captured twice that repeated acknowledgements are copies too; None: these packets tell."""
 
     @property
     def count(self) -> int:
@@ -67,14 +71,59 @@ class Flows:
         return transmissions(self)
 
 
-def track(packets: Packets, buffer: Buffer) -> Flows:
-    """Group the packets of a capture (in file order) into connections and decide who the client is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """Which packets belong to which connection, before anything is moved."""
+
+    packets: Packets
+    """In file order."""
+    buffer: Buffer
+    order: Int64
+    """Rows by connection, in file order inside."""
+    starts: Int64
+    """``[n + 1]``: connection ``c`` is ``order[starts[c]:starts[c + 1]]``."""
+    client: UInt8
+    """The ``direction`` in which the client of each connection sends."""
+    known_by: UInt8
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def flows(self, first: int, last: int, *, copied: bool | None = None) -> Flows:
+        """Connections ``first:last``, numbered from 0; ``copied`` as in ``Flows``."""
+        begin, end = int(self.starts[first]), int(self.starts[last])
+        if begin == end:
+            return _nothing(self.packets.take(slice(0, 0)), self.buffer)
+        part = _by_side(
+            self.packets,
+            self.order[begin:end],
+            self.starts[first : last + 1] - begin,
+            self.client[first:last],
+            self.known_by[first:last],
+            self.buffer,
+        )
+        return replace(part, last_at=int(self.packets.captured_at.max()), copied=copied)
+
+
+def group(packets: Packets, buffer: Buffer) -> Grouped:
+    """The packets of a capture (in file order) by connection, and who is the client."""
     if not len(packets):
-        return _nothing(packets, buffer)
+        nothing, side = np.empty(0, np.int64), np.empty(0, np.uint8)
+        return Grouped(
+            packets=packets, buffer=buffer, order=nothing, starts=np.zeros(1, np.int64), client=side, known_by=side
+        )
     by_pair, new = _grouped(packets, buffer)
     by_connection, starts = _in_order_of_appearance(by_pair, np.flatnonzero(new))
     client, known_by = client_directions(packets, by_connection, starts, buffer)
-    return _by_side(packets, by_connection, starts, client, known_by, buffer)
+    return Grouped(
+        packets=packets, buffer=buffer, order=by_connection, starts=starts, client=client, known_by=known_by
+    )
+
+
+def track(packets: Packets, buffer: Buffer) -> Flows:
+    """Group the packets of a capture (in file order) into connections and decide who the client is."""
+    grouped = group(packets, buffer)
+    return grouped.flows(0, len(grouped))
 
 
 def _grouped(packets: Packets, buffer: Buffer) -> tuple[Int64, Bool]:

@@ -7,6 +7,8 @@ millisecond is one, sooner than any retransmission.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from netdiag.wire.options import option_lists
@@ -23,20 +25,46 @@ _MANY = 0.25
 """From this share of copied data packets on, unnumbered pure acknowledgements are believed to be copies too."""
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What was captured twice."""
+
+    rows: Bool
+    """Of each row: it is a further copy of an earlier row."""
+    data: int
+    """Packets with data, FIN or SYN, copies included."""
+    data_copies: int
+
+    @property
+    def many(self) -> bool:
+        """Whether unnumbered pure acknowledgements are believed to be copies too."""
+        return believed(self.data, self.data_copies)
+
+
+def believed(data: int, data_copies: int) -> bool:
+    """``Copies.many`` of a whole capture."""
+    return data_copies > 0 and data_copies >= _MANY * data
+
+
 def captured_twice(
-    packets: Packets, sequence: SequenceSpace, direction: Int64, starts: Int64, buffer: Buffer | None
-) -> Bool:
-    """Of each row: it is a further copy of an earlier row. ``buffer`` (optional) lets options be compared too."""
+    packets: Packets,
+    sequence: SequenceSpace,
+    direction: Int64,
+    starts: Int64,
+    buffer: Buffer | None,
+    many: bool | None = None,
+) -> Copies:
+    """``buffer`` (optional) lets options be compared too. ``many``: what the whole capture says where these packets are a part of it."""
     copies = np.zeros(len(packets), np.bool_)
     if len(packets) < 2:
-        return copies
+        return Copies(copies, 0, 0)
     data = sequence.occupies | ((packets.flags & SYN) != 0)
     again = np.flatnonzero(data & (sequence.end <= sequence.edge))
     _mark(copies, again, packets, starts, direction, buffer, unnumbered=True)
     silent = np.flatnonzero(~data & _no_news(packets, sequence))
-    believe = bool(copies.any() and np.count_nonzero(copies) >= _MANY * np.count_nonzero(data))
-    _mark(copies, silent, packets, starts, direction, buffer, unnumbered=believe)
-    return copies
+    found = Copies(copies, int(np.count_nonzero(data)), int(np.count_nonzero(copies)))
+    _mark(copies, silent, packets, starts, direction, buffer, unnumbered=found.many if many is None else many)
+    return found
 
 
 def _no_news(packets: Packets, sequence: SequenceSpace) -> Bool:

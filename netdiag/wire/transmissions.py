@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from netdiag.wire.acks import duplicate_acks, keep_alives, runs
-from netdiag.wire.duplicates import captured_twice
+from netdiag.wire.duplicates import Copies, captured_twice
 from netdiag.wire.handshake import Handshake, handshake
 from netdiag.wire.holes import Fills, find_holes
 from netdiag.wire.packet_count import counting, steps
@@ -23,6 +23,8 @@ class Transmissions:
 
     copies: Bool
     """Captured before: says nothing about the network."""
+    twice: Copies
+    """The same with its counts."""
     keep_alives: Bool
     """Keep-alive probes, with one octet or none."""
     duplicate_acks: Bool
@@ -38,7 +40,8 @@ class Transmissions:
 def transmissions(flows: Flows) -> Transmissions:
     """Everything in one go."""
     sequence, direction = flows.sequence, flows.stream
-    copies = captured_twice(flows.packets, sequence, direction, flows.starts, flows.buffer)
+    twice = captured_twice(flows.packets, sequence, direction, flows.starts, flows.buffer, flows.copied)
+    copies = twice.rows
     opened = handshake(flows, copies)
     probes = keep_alives(flows)
     duplicates = duplicate_acks(flows, copies, probes)
@@ -46,6 +49,7 @@ def transmissions(flows: Flows) -> Transmissions:
     moved = steps(flows, copies)
     return Transmissions(
         copies=copies,
+        twice=twice,
         keep_alives=probes & ~copies,
         duplicate_acks=duplicates,
         fills=fills,
