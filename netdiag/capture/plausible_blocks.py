@@ -10,6 +10,8 @@ from netdiag.capture.pcapng_blocks import BlockType
 from netdiag.capture.plausible import MAX_TRIES, SEARCH_BYTES, stretches
 from netdiag.wire.octets import Octets
 
+SECTION_TYPE = b"\x0a\x0d\x0d\x0a"
+SECTION_MAGIC = 0x1A2B3C4D
 CHAIN = 3
 """Blocks that must follow each other before a place is believed in for a lane."""
 KNOWN_TYPES = frozenset(int(t) for t in BlockType)
@@ -25,6 +27,7 @@ class BlockHeads:
         self._head = struct.Struct(order + "II")
         self._length = struct.Struct(order + "I")
         self._longest = longest
+        self._other_magic = struct.pack(">I" if order == "<" else "<I", SECTION_MAGIC)
         self._enhanced = struct.pack(order + "I", BlockType.ENHANCED_PACKET)
 
     def synchronise(self, start: int, end: int) -> int | None:
@@ -51,22 +54,42 @@ class BlockHeads:
         return kind in KNOWN_TYPES and length % 4 == 0 and self._inner_lengths_fit(offset, kind, length)
 
     def resynchronise(self, start: int) -> int | None:
-        """The first place where a block begins that is followed by another one, by the end of the file, or by a cut one."""
-        size = self._octets.size
-        for here, until in stretches(start, size - 11):
-            length = self._octets.run(here + 4, until + 4, self._u4)
-            good = (length >= 12) & (length <= self._longest) & (length & 3 == 0)
-            places = here + np.flatnonzero(good)
-            length = length[good].astype(np.int64)
-            inside = places + length <= size
-            places, length = places[inside], length[inside]
-            good = self._octets.column(places + length - 4, self._u4) == length
-            good &= np.isin(self._octets.column(places, self._u4), list(KNOWN_TYPES))
-            for place, size_of in zip(places[good].tolist(), length[good].tolist(), strict=True):
-                if place + size_of == size or self._is_block(place + size_of) or self.is_cut(place + size_of):
-                    return int(place)
+        """The first place where a block begins that is followed by another one, by the end of the file, or by a cut one; or a section of
+        the other byte order."""
+        for here, until in stretches(start, self._octets.size - 11):
+            found = [
+                place
+                for place in (self._first_block(here, until), self._other_section(here, until))
+                if place is not None
+            ]
+            if found:
+                return min(found)
             if until - here == SEARCH_BYTES:
                 self._octets.release(here, until)
+        return None
+
+    def _first_block(self, start: int, end: int) -> int | None:
+        size = self._octets.size
+        length = self._octets.run(start + 4, end + 4, self._u4)
+        good = (length >= 12) & (length <= self._longest) & (length & 3 == 0)
+        places = start + np.flatnonzero(good)
+        length = length[good].astype(np.int64)
+        inside = places + length <= size
+        places, length = places[inside], length[inside]
+        good = self._octets.column(places + length - 4, self._u4) == length
+        good &= np.isin(self._octets.column(places, self._u4), list(KNOWN_TYPES))
+        for place, size_of in zip(places[good].tolist(), length[good].tolist(), strict=True):
+            if place + size_of == size or self._is_block(place + size_of) or self.is_cut(place + size_of):
+                return int(place)
+        return None
+
+    def _other_section(self, start: int, end: int) -> int | None:
+        text = self._octets.text(start, end + 11)
+        at = text.find(SECTION_TYPE)
+        while at >= 0:
+            if text[at + 8 : at + 12] == self._other_magic:
+                return start + at
+            at = text.find(SECTION_TYPE, at + 1)
         return None
 
     def _is_block(self, offset: int) -> bool:

@@ -357,6 +357,14 @@ def test_octets_between_blocks_are_skipped() -> None:
     assert capture.cut_at_byte == len(first)
 
 
+def test_reading_goes_on_at_a_section_of_the_other_byte_order() -> None:
+    first, second = pcapng(FRAMES), pcapng(FRAMES, big_endian=True)
+    raw = first + b"\xff\x01junk" * 30 + second
+    capture, packets = read(raw)
+    assert contents(raw, packets) == FRAMES * 2
+    assert capture.cut_at_byte == len(first)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.booleans(),
