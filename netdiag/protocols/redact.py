@@ -217,9 +217,11 @@ def redact_text(text: str) -> str:
 
 
 def _redact_shaped(word: re.Match[str]) -> str:
+    # After a percent-escape ("%3Dsk-…") the first two letters are the escape's, not the word's.
+    escape = 2 if word.start() and word.string[word.start() - 1] == "%" else 0
     text = word.group()
-    begins = _SHAPED.search(text)
-    return text if begins is None else text[: begins.start()] + MARKER
+    begins = _SHAPED.search(text[escape:])
+    return text if begins is None else text[: escape + begins.start()] + MARKER
 
 
 def _keep_scheme(value: str) -> str:

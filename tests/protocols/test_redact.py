@@ -132,6 +132,13 @@ def test_credentials_are_known_by_their_shape_wherever_they_stand(secret: str) -
     assert redact_headers([("x-debug", f"v={secret}")])[0][1] != f"v={secret}"
 
 
+@pytest.mark.parametrize("escape", ["%3D", "%2F", "%20", "%3d%22"])
+def test_a_credential_behind_a_percent_escape_is_known_too(escape: str) -> None:
+    secret = "sk-proj-abcdEFGH1234567890abcdEFGH"
+    assert redact_text(f"/x?next=a{escape}{secret}&n=1") == f"/x?next=a{escape}{MARKER}&n=1"
+    assert redact_text("/x?place=desk-1234567890abcdef") == "/x?place=desk-1234567890abcdef"
+
+
 def test_urls_in_other_fields_are_cleaned_too() -> None:
     for name in ("location", "referer", "link", "content-location", "origin"):
         assert CANARY not in redact_headers([(name, f"https://u:{CANARY}@h/p?token={CANARY}")])[0][1]
