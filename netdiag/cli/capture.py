@@ -9,6 +9,7 @@ import time
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.durations import SECONDS
 
 EXIT_RECORDER_TROUBLE = 69
 _REGULAR_ENDS = frozenset({"stop", "seconds", "megabytes"})
@@ -25,7 +26,7 @@ _REGULAR_ENDS = frozenset({"stop", "seconds", "megabytes"})
     metavar="N",
     help="Only this port and DNS; repeatable.",
 )
-@click.option("--seconds", type=float, metavar="S", help="Stop after this long; otherwise ^C.")
+@click.option("--seconds", type=SECONDS, metavar="S", help="Stop after this long; otherwise ^C.")
 @click.option("--megabytes", type=float, metavar="M", help="Stop at this size.")
 @click.option("--ring", "ring_files", type=int, metavar="N", help="Keep only the last N files …")
 @click.option("--ring-megabytes", type=float, default=64.0, metavar="M", help="… of this size each [64].")

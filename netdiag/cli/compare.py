@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.durations import MILLISECONDS
 
 if TYPE_CHECKING:
     from netdiag.records.statistics import Comparison
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--margin",
-    type=float,
+    type=MILLISECONDS,
     metavar="MS",
     help="Smallest difference that matters.  [default: 20 ms or 5 % of the baseline]",
 )

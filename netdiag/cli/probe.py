@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
             ("--arm WORDS", "Like h2+warm, h1+ipv6+tls1.2; repeatable."),
-            ("--idle SECONDS, --concurrency N", "Pause before each call; calls at once."),
+            ("--idle TIME, --concurrency N", "Pause before each call (6s); calls at once."),
             ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
             ("--allow-link-local", "Permit link-local and metadata addresses."),
         ),
@@ -133,9 +134,9 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("-x", "--proxy")
 @click.option("-L", "--location", is_flag=True)
 @click.option("-A", "--user-agent")
-@click.option("-m", "--timeout", "--max-time", default=30.0)
-@click.option("--connect-timeout", default=10.0)
-@click.option("--idle", default=0.0)
+@click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
+@click.option("--connect-timeout", type=SECONDS, default=10.0)
+@click.option("--idle", type=SECONDS, default=0.0)
 @click.option("--concurrency", default=1)
 @click.option("--seed", type=int)
 @click.option("--policy", default="none")

@@ -7,6 +7,7 @@ import sys
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.durations import SECONDS
 
 _SIGNAL_BASE = 128
 
@@ -16,7 +17,7 @@ _SIGNAL_BASE = 128
     epilog="Exit codes: the program's own when it is not 0; then 0 ok, 1 a request failed, 69 no right to capture.",
 )
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND [ARGUMENT]...")
-@click.option("--timeout", type=float, metavar="SECONDS", help="End the program after this long.")
+@click.option("--timeout", type=SECONDS, metavar="SECONDS", help="End the program after this long.")
 @click.option(
     "--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark")), default="auto", help="What captures."
 )

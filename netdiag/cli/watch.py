@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ SECTIONS: tuple[Section, ...] = (
     (
         "How often",
         (
-            ("--every SECONDS", "One trial after the other [10]."),
+            ("--every TIME", "30s, 2min: one trial after the other [10s]."),
             ("--rate N", "Trials per second, ended or not (open loop)."),
             ("-n, --count N", "Stop after so many; else ^C, or 1,000 requests."),
         ),
@@ -56,7 +57,7 @@ SECTIONS: tuple[Section, ...] = (
     epilog="Exit codes: 0 ok, 1 a request failed, 4 a goal is broken, 64 usage, 73 output.",
 )
 @click.argument("urls", nargs=-1, metavar="URL")
-@click.option("--every", type=float)
+@click.option("--every", type=SECONDS)
 @click.option("--rate", type=float)
 @click.option("-n", "--count", type=int)
 @click.option("--lab", is_flag=True)
@@ -70,7 +71,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("-k", "--insecure", is_flag=True)
 @click.option("--cacert")
 @click.option("--resolve", multiple=True)
-@click.option("-m", "--timeout", "--max-time", default=30.0)
+@click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
 @click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="none")
 @click.option("--jsonl")
 @click.option("--slo")

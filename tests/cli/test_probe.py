@@ -77,7 +77,7 @@ def test_arms(arguments: tuple[str, ...], arms: tuple[str, ...]) -> None:
 
 def test_the_other_options_reach_the_plan() -> None:
     config = planned(
-        URL, "-n", "7", "--warm", "--resolve", "example.com:443:192.0.2.1", "-m", "5", "--connect-timeout", "2", "--idle", "0.5",
+        URL, "-n", "7", "--warm", "--resolve", "example.com:443:192.0.2.1", "-m", "5", "--connect-timeout", "2", "--idle", "500ms",
         "--seed", "3", "--capture", "none", "--capture-interface", "eth0", "-x", "http://proxy:3128", "-L", "-A", "mine",
     )  # fmt: skip
     assert (config.trials, config.warm, config.resolve) == (7, True, ("example.com:443:192.0.2.1",))
