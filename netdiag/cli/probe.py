@@ -61,6 +61,12 @@ class ProbeOptions:
     picture: str | None
     slo: str | None
     strict: bool
+    llm: str | None = None
+    prompt: str | None = None
+    model: str | None = None
+    max_tokens: int | None = None
+    no_stream: bool = False
+    key_env: str | None = None
 
 
 SECTIONS: tuple[Section, ...] = (
@@ -70,8 +76,7 @@ SECTIONS: tuple[Section, ...] = (
             ("-X, --request METHOD", "GET, or POST with -d."),
             ("-H, --header 'NAME: VALUE'", "A header field, or @FILE of them; repeatable."),
             ("-d, --data DATA", "The body, or @FILE; several are joined by &."),
-            ("-A, --user-agent TEXT", ""),
-            ("-L, --location", "Follow redirects."),
+            ("-A, --user-agent TEXT", "-L, --location follows redirects."),
             ("-k, --insecure", "Do not verify the certificate; results say so."),
             ("--cacert FILE", "Trust only these certificates (PEM)."),
             ("--resolve HOST:PORT:ADDR", "Connect to this address; repeatable."),
@@ -79,6 +84,9 @@ SECTIONS: tuple[Section, ...] = (
             ("-m, --timeout SECONDS", "For a whole call [30]; also --max-time."),
             ("--connect-timeout SECONDS", "For name resolution and TCP [10]."),
             ("--lab", "The built-in server on loopback, no URL."),
+            ("--llm API, --model NAME", "openai, openai-responses, anthropic, raw."),
+            ("--prompt TEXT|@FILE", "For --llm; --max-tokens N bounds answers [64]."),
+            ("--no-stream, --key-env NAME", "Whole answers; variable with the API key."),
         ),
     ),
     (
@@ -87,7 +95,7 @@ SECTIONS: tuple[Section, ...] = (
             ("-n, --trials N", "Calls per arm [4], and one not counted."),
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
-            ("--arm WORDS", "Like h2+warm, h1+ipv6+tls1.2; repeatable."),
+            ("--arm WORDS", "Like h2+warm, h1+tls1.2, h2+whole; repeatable."),
             ("--idle TIME, --concurrency N", "Pause before each call (6s); calls at once."),
             ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
             ("--allow-link-local", "Permit link-local and metadata addresses."),
@@ -152,6 +160,12 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--picture", type=click.Choice(("waterfall", "distributions")))
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
+@click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw")))
+@click.option("--prompt")
+@click.option("--model")
+@click.option("--max-tokens", type=int)
+@click.option("--no-stream", is_flag=True)
+@click.option("--key-env")
 @common_options
 def probe(**options: object) -> int:
     """Make requests over HTTP/1.1 and HTTP/2 while capturing, and split every one into its phases.
@@ -173,8 +187,11 @@ def run(options: ProbeOptions) -> int:
     results.check_goals(options.slo)
     if bool(options.urls) == options.lab:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
+    from netdiag.cli.llm_call import announce
+
     with target(options) as changes:
         config = plan(options, **changes)
+        announce(config)
         analysis = _measure(config, options)
     _render(analysis, options)
     goals = results.print_goals(analysis, options.slo, stream=sys.stderr if options.json else sys.stdout)
@@ -192,17 +209,21 @@ def target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
     behaviour = Behaviour(wait_ms=60, events=12, gap_ms=15, first_event_ms=75)
     with LabServer(LabConfig(behaviour=behaviour, tls_ms=8)) as server:
         changes: dict[str, Any] = {"urls": (server.url + LAB_PATH,), "cacert": options.cacert or server.ca_file}
-        if not options.data:
+        if options.llm not in (None, "raw"):
+            changes["urls"] = (server.url,)
+        elif not options.data and options.llm is None:
             changes |= {"body": LAB_BODY, "headers": (*_headers(options), ("content-type", "application/json"))}
         yield changes
 
 
 def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
     """The plan of a probe. Raises ``UsageError`` for what cannot be."""
+    from netdiag.cli.llm_call import llm_call
     from netdiag.cli.results import capture_path
     from netdiag.probe.plan import ProbeConfig
 
-    body = _body(options)
+    llm = llm_call(options)
+    body = _body(options) if llm is None else None
     fields: dict[str, Any] = {
         "urls": options.urls,
         "arms": _arms(options),
@@ -211,6 +232,7 @@ def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
         "method": options.request,
         "headers": _headers(options, form=body is not None),
         "body": body,
+        "llm": llm,
         "insecure": options.insecure,
         "cacert": options.cacert,
         "resolve": options.resolve,

@@ -47,7 +47,8 @@ class Caller:
     def call(self, client: ArmClient, trial: Trial, budget: int) -> CallResult:
         """Make one call; at most ``budget`` attempts (but one in any case)."""
         result, retries, hops = CallResult(), 0, 0
-        target = Target(trial.arm.url, self.config.effective_method, self.config.body, with_credentials=True)
+        body = self.config.body_for(trial.arm)
+        target = Target(trial.arm.url, self.config.effective_method, body, with_credentials=True)
         while True:
             place = Place(attempt=len(result.attempts), arm=trial.arm.name, trial=trial.number)
             result.attempts.append(client.request(place, target))

@@ -127,7 +127,7 @@ class ArmClient:
         config = self._config
         headers = [
             (name, value)
-            for name, value in config.headers
+            for name, value in config.headers_for(self.arm)
             if target.with_credentials or not is_secret_name(name.lower())
         ]
         names = {name.lower() for name, _ in headers}

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from netdiag import __version__
 from netdiag.errors import UsageError
+from netdiag.probe import llm
 from netdiag.protocols.redact import redact_target
 
 USER_AGENT = f"netdiag/{__version__}"
@@ -30,6 +31,7 @@ WARMTHS = ("cold", "warm", "resumed")
 ROUTES = ("proxy", "direct")
 FAMILIES = ("ipv4", "ipv6")
 TLS_VERSIONS = ("tls1.2", "tls1.3")
+DELIVERIES = ("stream", "whole")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Arm:
     """``tls1.2`` or ``tls1.3``; None leaves it to both sides."""
     proxied: bool = True
     """False: connect directly although a proxy is configured."""
+    delivery: str | None = None
+    """With ``ProbeConfig.llm``: ``stream`` or ``whole`` answer; None leaves it to the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,8 @@ class ProbeConfig:
     policy: str = "none"
     """Retry policy by name: see ``netdiag.probe.attempts``."""
     user_agent: str = USER_AGENT
+    llm: llm.LlmCall | None = None
+    """A call of a model's API: it makes path, further headers and body; ``body`` must then be None."""
     max_body_bytes: int = MAX_BODY_READ_BYTES
     allow_link_local: bool = False
     """Permit link-local and cloud-metadata targets."""
@@ -119,12 +125,29 @@ class ProbeConfig:
     @property
     def effective_method(self) -> str:
         """The method that goes out."""
-        return (self.method or ("GET" if self.body is None else "POST")).upper()
+        return (self.method or ("GET" if self.body is None and self.llm is None else "POST")).upper()
+
+    def body_for(self, arm: Arm) -> bytes | None:
+        """What the arm's requests carry."""
+        return self.body if self.llm is None else llm.body(self.llm, arm.url, stream=self._streams(arm))
+
+    def headers_for(self, arm: Arm) -> tuple[tuple[str, str], ...]:
+        """The header fields of the arm's requests; the user's own replace the API's of the same name."""
+        if self.llm is None:
+            return self.headers
+        own = {name.lower() for name, _ in self.headers}
+        made = llm.headers(self.llm, arm.url, stream=self._streams(arm))
+        return (*(pair for pair in made if pair[0] not in own), *self.headers)
+
+    def _streams(self, arm: Arm) -> bool:
+        assert self.llm is not None
+        return self.llm.stream if arm.delivery is None else arm.delivery == "stream"
 
     def arm_list(self) -> tuple[Arm, ...]:
         """Every arm for every URL, in the order given."""
         several = len(self.urls) > 1
-        return tuple(parse_arm(text, url, warm=self.warm, several=several) for url in self.urls for text in self.arms)
+        targets = self.urls if self.llm is None else [llm.endpoint(url, self.llm.api) for url in self.urls]
+        return tuple(parse_arm(text, url, warm=self.warm, several=several) for url in targets for text in self.arms)
 
     @property
     def rounds(self) -> range:
@@ -162,6 +185,7 @@ def parse_arm(text: str, url: str, *, warm: bool = False, several: bool = False)
         family=chosen.get("family"),
         tls_version=chosen.get("tls_version"),
         proxied=chosen.get("route") != "direct",
+        delivery=chosen.get("delivery"),
     )
 
 
@@ -171,6 +195,7 @@ _WORDS = {
     "family": FAMILIES,
     "tls_version": TLS_VERSIONS,
     "route": ROUTES,
+    "delivery": DELIVERIES,
 }
 _ALL_WORDS = tuple(word for words in _WORDS.values() for word in words)
 
@@ -205,6 +230,7 @@ def _problems(config: ProbeConfig) -> Iterator[str]:
     if not 0 <= config.idle_s <= 3_600:
         yield "the pause must be between 0 s and 3600 s"
     yield from _header_problems(config)
+    yield from _llm_problems(config)
 
 
 def _url_problems(url: str) -> Iterator[str]:
@@ -224,3 +250,16 @@ def _header_problems(config: ProbeConfig) -> Iterator[str]:
     for name, value in config.headers:
         if not name or any(c in name for c in " :\r\n\0") or any(c in value for c in "\r\n\0"):
             yield f"header {name!r} cannot be sent"
+
+
+def _llm_problems(config: ProbeConfig) -> Iterator[str]:
+    chosen = {word for text in config.arms for word in text.lower().split("+")} & set(DELIVERIES)
+    if config.llm is None:
+        if chosen:
+            yield f"an arm with {chosen.pop()!r} needs a call of a model's API (--llm)"
+        return
+    if config.body is not None:
+        yield "a call of a model's API makes the body itself"
+    if chosen and not llm.can_choose(config.llm):
+        yield f"an arm with {chosen.pop()!r} needs a body that is a JSON object"
+    yield from llm.problems(config.llm, config.urls)

@@ -14,7 +14,12 @@ def mislabelled(exchange: Exchange, connection: Connection | None) -> str | None
     if exchange.arm is None:
         return None
     words = set(exchange.arm.rpartition(" ")[2].lower().split("+"))
-    return _protocol(words, exchange) or _warmth(words, exchange, connection) or _connection(words, connection)
+    return (
+        _protocol(words, exchange)
+        or _warmth(words, exchange, connection)
+        or _connection(words, connection)
+        or _delivery(words, exchange)
+    )
 
 
 def _protocol(words: set[str], exchange: Exchange) -> str | None:
@@ -47,3 +52,11 @@ def _connection(words: set[str], connection: Connection | None) -> str | None:
         if word in words and version is not None and version != name:
             return f"{word} trial spoke {version}"
     return None
+
+
+def _delivery(words: set[str], exchange: Exchange) -> str | None:
+    """Only where the answer's head could be read does its being whole mean anything."""
+    if "whole" in words and exchange.stream is not None and exchange.stream.events:
+        return "whole trial got a stream of events"
+    unreadable = exchange.status is None or not exchange.response_headers
+    return None if "stream" not in words or exchange.stream is not None or unreadable else "stream trial got no events"
