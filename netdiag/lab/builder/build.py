@@ -293,8 +293,19 @@ class _Run:
     async def _secure(self, run: ConnectionRun, stream: Stream) -> str | None:
         rng = random.Random(f"{self._scenario.seed}/client/{run.number}")
         ticket = self._tickets.pop() if self._tickets else None
-        run.session = await ClientHandshake(stream, _offered(self._scenario, run.plan), self._keylog, rng, ticket).run()
-        return run.session.alpn
+        handshake = ClientHandshake(stream, _offered(self._scenario, run.plan), self._keylog, rng, ticket)
+
+        async def finish() -> None:
+            run.session = await handshake.run()
+
+        if not handshake.sends_early:
+            await finish()
+            return stream.alpn
+        rest = asyncio.ensure_future(finish())
+        self._serving.add(rest)
+        await handshake.early_ready.wait()
+        stream.before_reading = lambda: asyncio.shield(rest)
+        return stream.alpn
 
     def _authority(self) -> str:
         hosts = self._scenario.hosts

@@ -71,6 +71,8 @@ class TlsClientSettings:
     """TLS 1.2: send application data right after the own Finished (RFC 7918)."""
     pad_to: int | None = None
     """TLS 1.3: pad records of application data to this many octets."""
+    early_data: bool = False
+    """TLS 1.3: with a ticket, send the first request as 0-RTT data (RFC 8446 section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ class TlsServerSettings:
     tickets_with_flight: bool = False
     """NewSessionTickets right after the server's Finished, before the client's has come (as BoringSSL and Go do)."""
     pad_to: int | None = None
+    early_data: bool = False
+    """Take 0-RTT data. A client's early data that is not taken is lost on this server, as nothing is sent twice here: set both or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

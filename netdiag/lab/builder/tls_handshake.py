@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -89,6 +90,15 @@ class ClientHandshake:
         self._share = m.private_share(settings.groups[0], rng.randbytes(32))
         self._session_id = rng.randbytes(32)
         self._hello = (0, 0)
+        self.early_ready = asyncio.Event()
+        """Set when 0-RTT data may be written to the stream."""
+        self._early: Protection | None = None
+        self._early_secret: bytes | None = None
+
+    @property
+    def sends_early(self) -> bool:
+        """0-RTT data will be sent: it is wanted, and there is a ticket for it."""
+        return self._settings.early_data and self._ticket is not None and self._ticket.is_tls13
 
     async def run(self) -> Session:
         """Raises PeerGone."""
@@ -96,6 +106,8 @@ class ClientHandshake:
         encoded = self._encode(hello, b"")
         sent = await self._write(plain_record(HANDSHAKE, encoded, 0x0301))
         self._hello = (sent.offset, sent.end_offset)
+        if self.sends_early:
+            await self._begin_early(encoded)
         _, body, whole = await self._stream.read_message()
         facts = m.read_server_hello(body)
         if not facts.is_tls13:
@@ -106,6 +118,18 @@ class ClientHandshake:
             encoded, facts, whole = await self._retry(encoded, whole, facts)
         self._transcript.add(encoded, whole)
         return await self._finish13(facts, retried)
+
+    async def _begin_early(self, hello: bytes) -> None:
+        """From here on the application may write, under the early traffic secret."""
+        assert self._ticket is not None
+        suite = SUITES["1.3"][self._ticket.suite_name]
+        schedule = KeySchedule13(suite, self._ticket.secret)
+        self._early_secret = schedule.derive(schedule.early, "c e traffic", suite.digest(hello))
+        self._keylog.add("CLIENT_EARLY_TRAFFIC_SECRET", self._random, self._early_secret)
+        await self._write(_CHANGE)
+        self._early = self._stream.writing = Protection.tls13(suite, self._early_secret)
+        self._stream.secure, self._stream.alpn = True, self._ticket.alpn
+        self.early_ready.set()
 
     def _client_hello(self, group: str) -> m.ClientHello:
         settings, ticket = self._settings, self._ticket
@@ -127,6 +151,7 @@ class ClientHandshake:
             psk_identity=ticket.identity if psk and ticket else None,
             psk_age=self._age(ticket) if psk and ticket else 0,
             binder_bytes=SUITES["1.3"][ticket.suite_name].hash_bytes if psk and ticket else 32,
+            early_data=self.sends_early,
             pad_to=settings.hello_bytes,
         )
 
@@ -172,16 +197,22 @@ class ClientHandshake:
         client, server, exporter = schedule.application(bytes(self._transcript.octets))
         stream.reading = Protection.tls13(suite, server)
         await until(Stamp.now().after(ns(self._settings.cpu_ms)))
+        before = b"" if retried or self._early else _CHANGE
+        if self._early is not None:
+            over = m.message(m.END_OF_EARLY_DATA, b"")
+            before = stream.record(HANDSHAKE, over)
+            self._transcript.add(over)
         stream.writing = Protection.tls13(suite, client_secret)
         finished = m.message(m.FINISHED, schedule.finished(client_secret, bytes(self._transcript.octets)))
-        change = b"" if retried else _CHANGE
-        sent = await self._write(change + stream.record(HANDSHAKE, finished))
+        last_flight = before + stream.record(HANDSHAKE, finished)
         self._transcript.add(finished)
         stream.writing = Protection.tls13(suite, client, pad_to=self._settings.pad_to)
+        sent = await self._write(last_flight)
         transcript = bytes(self._transcript.octets)
         _open(stream, suite, is_tls13=True, resumption=lambda nonce: schedule.resumption(transcript, nonce))
         self._log13(client_secret, server_secret, client, server, exporter)
-        span = (sent.offset + len(change), sent.end_offset)
+        stream.alpn = alpn
+        span = (sent.offset + len(before), sent.end_offset)
         return Session("1.3", suite, alpn, resumed, retried, self._hello, span)
 
     def _log13(self, *secrets: bytes) -> None:
@@ -222,6 +253,7 @@ class ClientHandshake:
         keys = _keys12(suite, master, self._random, facts.random)
         span = await self._own_finished12(suite, master, keys, before=plain_record(HANDSHAKE, exchange))
         session = Session("1.2", suite, facts.alpn, False, False, self._hello, span)
+        stream.alpn = facts.alpn
         if not self._settings.false_start:
             await self._peer_finished12(keys, ticket_follows=facts.ticket_follows)
         else:
@@ -238,6 +270,7 @@ class ClientHandshake:
         span = await self._own_finished12(suite, master, keys, before=b"")
         self._keylog.add("CLIENT_RANDOM", self._random, master)
         _open(self._stream, suite, is_tls13=False, resumption=lambda _: master)
+        self._stream.alpn = facts.alpn
         return Session("1.2", suite, facts.alpn, True, False, self._hello, span)
 
     async def _own_finished12(
@@ -345,24 +378,37 @@ class ServerHandshake:
         schedule = KeySchedule13(suite, psk)
         shared = m.shared_secret(share, group, peer)
         client_secret, server_secret = schedule.handshake(shared, bytes(self._transcript.octets))
+        early = self._tls.early_data and offered.early_data and psk is not None
         stream.writing, stream.reading = None, Protection.tls13(suite, client_secret)
+        if early:
+            early_secret = schedule.derive(schedule.early, "c e traffic", suite.digest(hello))
+            stream.reading = Protection.tls13(suite, early_secret)
         flight = plain_record(HANDSHAKE, server_hello) + (b"" if retried else _CHANGE)
         stream.writing = Protection.tls13(suite, server_secret)
-        flight += self._records(self._flight13(suite, schedule, server_secret, resumed=psk is not None))
+        flight += self._records(self._flight13(suite, schedule, server_secret, resumed=psk is not None, early=early))
         client, server, _ = schedule.application(bytes(self._transcript.octets))
         stream.writing = Protection.tls13(suite, server, pad_to=self._tls.pad_to)
         early_tickets = self._tls.tickets_with_flight
+        if early:
+            self._transcript.add(m.message(m.END_OF_EARLY_DATA, b""))
         # The client's Finished is predictable, so its transcript is known before it comes.
         finished = m.message(m.FINISHED, schedule.finished(client_secret, bytes(self._transcript.octets)))
         after = bytes(self._transcript.octets) + finished
-        tickets = self._tickets13(schedule, after, suite)
-        sent = await stream.send_raw(flight + (tickets if early_tickets else b""))
-        await stream.read_message()
-        stream.reading = Protection.tls13(suite, client)
-        _open(stream, suite, is_tls13=True, resumption=lambda nonce: schedule.resumption(after, nonce))
-        if tickets and not early_tickets:
-            await stream.send_raw(tickets)
+        sent = await stream.send_raw(flight + (self._tickets13(schedule, after, suite) if early_tickets else b""))
         span = (sent.offset, sent.offset + len(flight))
+
+        async def client_finished(_: bytes) -> None:
+            stream.reading = Protection.tls13(suite, client_secret)
+            await stream.read_message()
+            stream.reading = Protection.tls13(suite, client)
+            if self._config.tickets and not early_tickets:
+                await stream.send_raw(self._tickets13(schedule, after, suite))
+
+        _open(stream, suite, is_tls13=True, resumption=lambda nonce: schedule.resumption(after, nonce))
+        if early:
+            stream.end_of_early_data = client_finished
+        else:
+            await client_finished(b"")
         return Session("1.3", suite, self._alpn, psk is not None, retried, finished=span)
 
     async def _retry(self, hello: bytes, suite: Suite, group: str) -> bytes:
@@ -374,8 +420,10 @@ class ServerHandshake:
         _, _, second = await self._stream.read_message()
         return second
 
-    def _flight13(self, suite: Suite, schedule: KeySchedule13, secret: bytes, *, resumed: bool) -> list[bytes]:
-        messages = [m.encrypted_extensions(self._alpn)]
+    def _flight13(
+        self, suite: Suite, schedule: KeySchedule13, secret: bytes, *, resumed: bool, early: bool
+    ) -> list[bytes]:
+        messages = [m.encrypted_extensions(self._alpn, early_data=early)]
         self._transcript.add(messages[0])
         if not resumed:
             chain = m.certificate(self._identity.chain, is_tls13=True)
@@ -399,7 +447,10 @@ class ServerHandshake:
             age_add = self._rng.getrandbits(32)
             secret = schedule.resumption(transcript, nonce)
             self._identity.tickets[identity] = Ticket(identity, secret, suite.name, True, age_add, 0)
-            message = m.new_session_ticket(identity, is_tls13=True, age_add=age_add, nonce=nonce)
+            early_bytes = 1 << 14 if self._tls.early_data else 0
+            message = m.new_session_ticket(
+                identity, is_tls13=True, age_add=age_add, nonce=nonce, early_bytes=early_bytes
+            )
             out += self._stream.record(HANDSHAKE, message)
         return out
 

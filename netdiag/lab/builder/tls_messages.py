@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric import ec, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-CLIENT_HELLO, SERVER_HELLO, NEW_SESSION_TICKET, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2, 4, 8, 11
+CLIENT_HELLO, SERVER_HELLO, NEW_SESSION_TICKET, END_OF_EARLY_DATA = 1, 2, 4, 5
+ENCRYPTED_EXTENSIONS, CERTIFICATE = 8, 11
 SERVER_KEY_EXCHANGE, SERVER_HELLO_DONE, CERTIFICATE_VERIFY, CLIENT_KEY_EXCHANGE, FINISHED = 12, 14, 15, 16, 20
 MESSAGE_HASH = 254
 HELLO_RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
@@ -18,6 +19,7 @@ GROUPS = {"x25519": 29, "secp256r1": 23, "secp384r1": 24}
 ED25519 = 0x0807
 _SIGNATURES = (0x0403, ED25519, 0x0503, 0x0804, 0x0805)
 _SNI, _GROUPS, _POINTS, _SIGNATURE_ALGORITHMS, _ALPN, _PADDING, _EMS, _TICKET = 0, 10, 11, 13, 16, 21, 23, 35
+_EARLY_DATA = 42
 _PSK, _VERSIONS, _PSK_MODES, _KEY_SHARE = 41, 43, 45, 51
 _RENEGOTIATION = 0xFF01
 
@@ -84,6 +86,7 @@ class ClientHello:
     psk_identity: bytes | None = None
     psk_age: int = 0
     binder_bytes: int = 32
+    early_data: bool = False
     pad_to: int | None = None
     """Size of the whole message by the padding extension (RFC 7685)."""
 
@@ -117,7 +120,7 @@ class ClientHello:
             share = struct.pack("!H", GROUPS[self.share_group]) + _vector(self.share, 2)
             out += _extension(_KEY_SHARE, _vector(share, 2)) + _extension(_PSK_MODES, b"\x01\x01")
             out += _extension(_VERSIONS, _vector(b"".join(struct.pack("!H", v) for v in self.versions), 1))
-        return out
+        return out + (_extension(_EARLY_DATA, b"") if self.early_data else b"")
 
     def _psk_extension(self) -> bytes:
         if self.psk_identity is None:
@@ -169,9 +172,10 @@ def alpn_extension(protocol: str) -> bytes:
     return _extension(_ALPN, _vector(_vector(protocol.encode(), 1), 2))
 
 
-def encrypted_extensions(alpn: str | None) -> bytes:
-    """TLS 1.3."""
-    return message(ENCRYPTED_EXTENSIONS, _vector(alpn_extension(alpn) if alpn else b"", 2))
+def encrypted_extensions(alpn: str | None, *, early_data: bool = False) -> bytes:
+    """TLS 1.3; ``early_data``: it is taken."""
+    extensions = (alpn_extension(alpn) if alpn else b"") + (_extension(_EARLY_DATA, b"") if early_data else b"")
+    return message(ENCRYPTED_EXTENSIONS, _vector(extensions, 2))
 
 
 def certificate(chain: Sequence[bytes], *, is_tls13: bool) -> bytes:
@@ -205,12 +209,15 @@ def client_key_exchange(share: bytes) -> bytes:
     return message(CLIENT_KEY_EXCHANGE, _vector(share, 1))
 
 
-def new_session_ticket(ticket: bytes, *, is_tls13: bool, age_add: int = 0, nonce: bytes = b"") -> bytes:
-    """Valid for two hours."""
+def new_session_ticket(
+    ticket: bytes, *, is_tls13: bool, age_add: int = 0, nonce: bytes = b"", early_bytes: int = 0
+) -> bytes:
+    """Valid for two hours; ``early_bytes``: how much 0-RTT data it allows."""
     lifetime = struct.pack("!I", 7200)
     if not is_tls13:
         return message(NEW_SESSION_TICKET, lifetime + _vector(ticket, 2))
-    body = lifetime + struct.pack("!I", age_add) + _vector(nonce, 1) + _vector(ticket, 2) + _vector(b"", 2)
+    early = _extension(_EARLY_DATA, struct.pack("!I", early_bytes)) if early_bytes else b""
+    body = lifetime + struct.pack("!I", age_add) + _vector(nonce, 1) + _vector(ticket, 2) + _vector(early, 2)
     return message(NEW_SESSION_TICKET, body)
 
 

@@ -18,7 +18,7 @@ from netdiag.lab.builder.tls_keys import (
     Protection,
     plain_record,
 )
-from netdiag.lab.builder.tls_messages import NEW_SESSION_TICKET, read_ticket
+from netdiag.lab.builder.tls_messages import END_OF_EARLY_DATA, NEW_SESSION_TICKET, read_ticket
 from netdiag.lab.builder.virtual_time import now_ns
 from netdiag.lab.link import PeerGone, Received, Sent
 
@@ -37,6 +37,7 @@ class Ticket:
     is_tls13: bool
     age_add: int
     received_at: int
+    alpn: str | None = None
 
 
 class Stream:
@@ -57,6 +58,9 @@ class Stream:
         """The secret that a ticket with a nonce stands for; None before the handshake is done."""
         self.before_reading: Callable[[], Awaitable[None]] | None = None
         """What of the handshake is still to be read when the application reads first (False Start)."""
+        self.end_of_early_data: Callable[[bytes], Awaitable[None]] | None = None
+        """Server: what to do when the client's 0-RTT data has ended."""
+        self.alpn: str | None = None
         self.last_sent = Sent(now_ns(), now_ns(), 0)
         self._record_bytes = record_bytes or LARGEST_CONTENT
         self._raw = bytearray()
@@ -133,18 +137,21 @@ class Stream:
             if kind == ALERT:
                 return None
             if kind == HANDSHAKE:
-                self._after_handshake(content)
+                await self._after_handshake(content)
         return None
 
-    def _after_handshake(self, content: bytes) -> None:
+    async def _after_handshake(self, content: bytes) -> None:
         self._messages += content
         while len(self._messages) >= 4:
             size = 4 + int.from_bytes(self._messages[1:4], "big")
             if len(self._messages) < size:
                 return
-            if self._messages[0] == NEW_SESSION_TICKET:
-                self.new_tickets.append(bytes(self._messages[4:size]))
+            whole = bytes(self._messages[:size])
             del self._messages[:size]
+            if whole[0] == NEW_SESSION_TICKET:
+                self.new_tickets.append(whole[4:])
+            if whole[0] == END_OF_EARLY_DATA and self.end_of_early_data is not None:
+                await self.end_of_early_data(whole)
 
     async def send(self, data: bytes) -> Sent:
         """Application octets, in one write."""
@@ -201,7 +208,7 @@ class Stream:
             identity, nonce, age_add = read_ticket(body, is_tls13=self.is_tls13)
             assert self.resumption is not None
             secret = self.resumption(nonce)
-            out.append(Ticket(identity, secret, self.suite_name, self.is_tls13, age_add, now_ns()))
+            out.append(Ticket(identity, secret, self.suite_name, self.is_tls13, age_add, now_ns(), self.alpn))
         self.new_tickets.clear()
         return out
 
