@@ -98,10 +98,11 @@ def drafts_of(
     gaps: bool = False,
     server_name: str | None = None,
     upgraded: bool = False,
+    settings_at: int | None = None,
 ) -> list[Draft]:
     """The exchanges of one connection whose messages could be read; the first request pays for the set-up.
 
-    ``upgraded``: from HTTP/1.1 to HTTP/2, so that stream 1 answers the request that 101 answered before (RFC 7540 section 3.2).
+    ``settings_at``: when the server's first SETTINGS was deliverable, which some clients wait for before their second stream. ``upgraded``: from HTTP/1.1 to HTTP/2, so that stream 1 answers the request that 101 answered before (RFC 7540 section 3.2).
     """
     drafts: list[Draft] = []
     quiet_since: int | None = None
@@ -120,7 +121,7 @@ def drafts_of(
             draft.request_packet = None  # the packet with that request belongs to the exchange that 101 ended
         drafts.append(draft)
         quiet_since = _later(quiet_since, _ends_at(draft))
-    _name_the_opener(drafts, connection)
+    _name_the_opener(drafts, connection, settings_at)
     return drafts
 
 
@@ -160,13 +161,20 @@ def _idle_ns(turn: Turn, quiet_since: int | None) -> int | None:
     return turn.request_first.seen_at - quiet_since
 
 
-def _name_the_opener(drafts: list[Draft], connection: Connection) -> None:
-    """Requests sent so soon after the first that no answer to it can have caused them waited for the same set-up."""
+AT_ONCE_NS = 5_000_000
+"""Requests that a client held back for the server's SETTINGS leave within this time after it."""
+
+
+def _name_the_opener(drafts: list[Draft], connection: Connection, settings_at: int | None) -> None:
+    """Requests sent so soon after the first that no answer to it can have caused them waited for the same set-up; and those held back
+    until the server's SETTINGS had come (httpcore starts with one stream)."""
     if not drafts or M.SYN not in drafts[0].marks or M.REQUEST_FIRST not in drafts[0].marks:
         return
     opener = drafts[0]
     answered = opener.marks.get(M.RESPONSE_FIRST)
     horizon = opener.marks[M.REQUEST_FIRST].at + (connection.min_rtt_ns or connection.handshake_rtt_ns or 0)
+    if settings_at is not None:
+        horizon = max(horizon, settings_at + AT_ONCE_NS)
     if answered is not None:
         horizon = min(horizon, answered.at)
     for draft in drafts[1:]:

@@ -13,6 +13,7 @@ from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import ending_without_a_turn
 from netdiag.analysis.pairing import Lookup
 from netdiag.analysis.unopened import UnopenedTurns
+from netdiag.protocols.conversation import SERVER
 from netdiag.records.connection import Connection
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE
@@ -44,12 +45,18 @@ def requests_of(
                 gaps=leg.gaps,
                 server_name=_name(connection),
                 upgraded=leg.upgraded,
+                settings_at=_settings_at(leg),
             )
     if not drafts:
         drafts = _never_asked(connection, opening, dialogue, capture_ends_at, refusal)
     for draft in drafts:
         draft.held_up = held_up
     return drafts
+
+
+def _settings_at(leg: Leg) -> int | None:
+    settings = None if leg.http2 is None else leg.http2.first_settings(SERVER)
+    return None if settings is None else settings.moment.deliverable_at
 
 
 def _name(connection: Connection) -> str | None:

@@ -64,6 +64,12 @@ def test_requests_sent_in_one_go_waited_for_the_same_set_up() -> None:
     assert [e.opener_id for e in opened] == [None, 0, 0, None]
 
 
+def test_requests_held_back_for_the_servers_settings_waited_for_the_set_up() -> None:
+    streams = [whole(0, sent=21, wait=200, stream_id=1), whole(1, sent=63, stream_id=3), whole(2, sent=90, stream_id=5)]
+    assert [e.opener_id for e in exchanges(streams)] == [None, None, None]
+    assert [e.opener_id for e in exchanges(streams, settings_at=at(62))] == [None, 0, None]
+
+
 def test_interim_responses_never_end_a_wait() -> None:
     hinted = whole(0, sent=21, interim={103: 40})
     (exchange,) = exchanges([hinted])
