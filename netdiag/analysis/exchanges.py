@@ -102,7 +102,8 @@ def drafts_of(
 ) -> list[Draft]:
     """The exchanges of one connection whose messages could be read; the first request pays for the set-up.
 
-    ``settings_at``: when the server's first SETTINGS was deliverable, which some clients wait for before their second stream. ``upgraded``: from HTTP/1.1 to HTTP/2, so that stream 1 answers the request that 101 answered before (RFC 7540 section 3.2).
+    ``settings_at``: when the server's first SETTINGS was deliverable, which some clients wait for before their second stream.
+    ``upgraded``: from HTTP/1.1 to HTTP/2, so that stream 1 answers the request that 101 answered before (RFC 7540 section 3.2).
     """
     drafts: list[Draft] = []
     quiet_since: int | None = None
