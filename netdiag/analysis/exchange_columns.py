@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +27,7 @@ _STREAM_TIMES = ("first_event", "first_token", "first_visible")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeColumns:
-    """One row per exchange."""
+    """One row per exchange, in the order of their ids."""
 
     started_at: Int64
     total_ns: Int64
@@ -55,54 +57,90 @@ class ExchangeColumns:
             durations_ns={name: column[rows] for name, column in self.durations_ns.items()},
         )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkTable:
+    """What is known of exchanges before they are split: one row per exchange, by connection and order inside."""
+
+    connection: Int64
+    """Id."""
+    position: Int64
+    """Rises with the order of a connection's exchanges."""
+    marks: dict[Milestone, Int64]
+    """ABSENT where an exchange has none."""
+    ended: Int64
+    """Where it stopped, ABSENT if it ran to its last milestone."""
+    arms: tuple[str, ...]
+    arm: Int64
+    outcome: Int64
+    pushed: Bool
+    since_request: dict[str, Int64]
+    """Times counted from the first request octet (``first_token`` …); NONE where there are none."""
+
+    def __len__(self) -> int:
+        return len(self.connection)
+
     @classmethod
-    def concat(cls, parts: Sequence[ExchangeColumns]) -> ExchangeColumns:
-        """All rows of the parts, in order."""
+    def concat(cls, parts: Sequence[MarkTable]) -> MarkTable:
+        """All rows of the parts, in order. ``parts`` must not be empty."""
         arms = tuple(dict.fromkeys(arm for part in parts for arm in part.arms))
         places = [np.array([arms.index(arm) for arm in part.arms] or [0], np.int64) for part in parts]
-        names = dict.fromkeys(name for part in parts for name in part.durations_ns)
         return cls(
-            started_at=np.concatenate([part.started_at for part in parts]),
-            total_ns=np.concatenate([part.total_ns for part in parts]),
-            unattributed_ns=np.concatenate([part.unattributed_ns for part in parts]),
+            connection=np.concatenate([part.connection for part in parts]),
+            position=np.concatenate([part.position for part in parts]),
+            marks=_joined([part.marks for part in parts], [len(part) for part in parts], ABSENT),
+            ended=np.concatenate([part.ended for part in parts]),
             arms=arms,
             arm=np.concatenate([place[part.arm] for place, part in zip(places, parts, strict=True)]),
             outcome=np.concatenate([part.outcome for part in parts]),
             pushed=np.concatenate([part.pushed for part in parts]),
-            durations_ns={name: np.concatenate([_column(part, name) for part in parts]) for name in names},
+            since_request=_joined([part.since_request for part in parts], [len(part) for part in parts], NONE),
+        )
+
+    def looked_up(self, lookups: Mapping[int, tuple[int, int]]) -> MarkTable:
+        """With the query and the answer of each connection's name: they belong to the exchange that has its SYN."""
+        if not lookups or Milestone.SYN not in self.marks:
+            return self
+        opens = (self.marks[Milestone.SYN] != ABSENT) & np.isin(self.connection, list(lookups))
+        nothing = np.full(len(self), ABSENT, np.int64)
+        asked, answered = (self.marks.get(m, nothing).copy() for m in (Milestone.DNS_QUERY, Milestone.DNS_ANSWER))
+        for row in np.flatnonzero(opens).tolist():
+            asked[row], answered[row] = lookups[int(self.connection[row])]
+        names = {Milestone.DNS_QUERY: asked, Milestone.DNS_ANSWER: answered}
+        return dataclasses.replace(self, marks={**self.marks, **names})
+
+    def measured(self) -> ExchangeColumns:
+        """Split into phases."""
+        breakdown = split_columns(self.marks, self.ended)
+        durations = {str(name): column for name, column in breakdown.durations_ns.items()}
+        return ExchangeColumns(
+            started_at=breakdown.started_at,
+            total_ns=breakdown.total_ns,
+            unattributed_ns=breakdown.unattributed_ns,
+            arms=self.arms,
+            arm=self.arm,
+            outcome=self.outcome,
+            pushed=self.pushed,
+            durations_ns=durations | _first_times(breakdown, self.since_request),
         )
 
 
-def _column(part: ExchangeColumns, name: str) -> Int64:
-    column = part.durations_ns.get(name)
-    return np.full(len(part), NONE, np.int64) if column is None else column
+Key = TypeVar("Key")
 
 
-def columns(
-    breakdown: BreakdownColumns,
-    *,
-    arms: tuple[str, ...],
-    arm: Int64,
-    outcome: Int64,
-    pushed: Bool | None = None,
-    since_request: dict[str, Int64] | None = None,
-) -> ExchangeColumns:
-    """``since_request``: times counted from the first request octet, NONE where there are none."""
-    durations = {str(name): column for name, column in breakdown.durations_ns.items()}
-    durations |= _first_times(breakdown, since_request or {})
-    return ExchangeColumns(
-        started_at=breakdown.started_at,
-        total_ns=breakdown.total_ns,
-        unattributed_ns=breakdown.unattributed_ns,
-        arms=arms,
-        arm=arm,
-        outcome=outcome,
-        pushed=np.zeros(len(arm), np.bool_) if pushed is None else pushed,
-        durations_ns=durations,
-    )
+def _joined(parts: Sequence[Mapping[Key, Int64]], sizes: Sequence[int], absent: int) -> dict[Key, Int64]:
+    """Columns of several tables, filled up where a table lacks one."""
+    found: dict[Key, Int64] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        filled = (
+            part[name] if name in part else np.full(size, absent, np.int64)
+            for part, size in zip(parts, sizes, strict=True)
+        )
+        found[name] = np.concatenate(list(filled))
+    return found
 
 
-def _first_times(breakdown: BreakdownColumns, since_request: dict[str, Int64]) -> dict[str, Int64]:
+def _first_times(breakdown: BreakdownColumns, since_request: Mapping[str, Int64]) -> dict[str, Int64]:
     found: dict[str, Int64] = {}
     answered = breakdown.begins_at.get(PhaseName.TRANSFER)
     if answered is not None:
@@ -120,32 +158,29 @@ def arm_of(protocol: str | None, *, reused: bool) -> str:
     return f"{protocol or 'encrypted'}{', reused' if reused else ''}"
 
 
-def columns_of_drafts(drafts: Sequence[Draft]) -> ExchangeColumns:
+def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
     """The columns of exchanges that are drafted one by one."""
-    marks = {m: np.full(len(drafts), ABSENT, np.int64) for m in Milestone}
-    ended = np.full(len(drafts), ABSENT, np.int64)
-    arms: dict[str, int] = {}
-    arm, outcome, pushed = [], [], []
+    marks = {m: [ABSENT] * len(drafts) for m in Milestone}
+    arms: dict[tuple[str | None, bool], int] = {}
+    arm = []
     streams: list[tuple[int, Draft]] = []
     for place, draft in enumerate(drafts):
         for milestone, mark in draft.marks.items():
-            marks[milestone][place] = mark.at
-        if draft.ended is not None:
-            ended[place] = draft.ended.at
+            marks[milestone][place] = mark[0]
         turn = draft.turn
-        name = arm_of(None if turn is None else turn.protocol, reused=draft.ordinal > 0)
-        arm.append(arms.setdefault(name, len(arms)))
-        outcome.append(CODES[draft.outcome])
-        pushed.append(turn is not None and turn.pushed)
+        arm.append(arms.setdefault((None if turn is None else turn.protocol, draft.ordinal > 0), len(arms)))
         if turn is not None and turn.events:
             streams.append((place, draft))
-    used = {m: column for m, column in marks.items() if (column != ABSENT).any()}
-    return columns(
-        split_columns(used, ended),
-        arms=tuple(arms),
+    columns = {m: np.array(column, np.int64) for m, column in marks.items()}
+    return MarkTable(
+        connection=np.array([0 if d.connection is None else d.connection.id for d in drafts], np.int64),
+        position=np.arange(len(drafts)),
+        marks={m: column for m, column in columns.items() if (column != ABSENT).any()},
+        ended=np.array([ABSENT if d.ended is None else d.ended.at for d in drafts], np.int64),
+        arms=tuple(arm_of(protocol, reused=reused) for protocol, reused in arms),
         arm=np.array(arm, np.int64),
-        outcome=np.array(outcome, np.int64),
-        pushed=np.array(pushed, np.bool_),
+        outcome=np.array([CODES[d.outcome] for d in drafts], np.int64),
+        pushed=np.array([d.turn is not None and d.turn.pushed for d in drafts], np.bool_),
         since_request=_stream_times(streams, len(drafts)),
     )
 

@@ -6,175 +6,173 @@ Connections that the grammar can judge by columns alone (``sealed``) cost nothin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 
 import numpy as np
 
 from netdiag.analysis import names
 from netdiag.analysis.dialogue import Dialogue
 from netdiag.analysis.drafts import Draft, path_rtt_ns
-from netdiag.analysis.exchange_columns import CODES, ExchangeColumns, arm_of, columns, columns_of_drafts
+from netdiag.analysis.exchange_columns import MarkTable, marks_of_drafts
 from netdiag.analysis.hearing import Ears
 from netdiag.analysis.held_up import HeldUp
-from netdiag.analysis.pairing import Dial, Lookup
+from netdiag.analysis.pairing import Dial
 from netdiag.analysis.requests import requests_of
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sealed import dialogue_of, exchanges, sealed
 from netdiag.analysis.unopened import Unopened, UnopenedTurns, unopened_turns
-from netdiag.analysis.unreachable import unreachable
 from netdiag.analysis.vantage import vantage
 from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Outcome
-from netdiag.wire.connections import track
+from netdiag.wire.connections import Flows
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
-from netdiag.wire.tables import NONE, Buffer, Int64, Packets
+from netdiag.wire.tables import NONE
 from netdiag.wire.tls_records import chain
 
 _NEXT_SYN_NS = 1_000_000_000
 
 
-class Part:
-    """Some connections, or all, with every packet of theirs. They are numbered in the order of their first packet."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFacts:
+    """What a whole capture's conclusions need of a part. Small, and can be sent to another process."""
 
-    def __init__(
-        self, packets: Packets, buffer: Buffer, keylog: KeyLog | None, errors: Iterable[IcmpError] = ()
-    ) -> None:
-        """``errors``: what the network said about packets of these connections."""
-        flows = track(packets, buffer)
-        self._refusals = unreachable(flows, errors)
+    exchanges: MarkTable
+    openers: dict[int, int]
+    """Rows of exchanges that waited for another's set-up, and that one's row."""
+    opened: int
+    """TLS sessions that the keys opened."""
+    anomalies: tuple[Anomaly, ...]
+    name_messages: tuple[TimedMessage, ...]
+    """DNS over TCP."""
+    dials: tuple[Dial, ...]
+    data: int
+    data_copies: int
+    """Packets with data, and those of them that were captured before (``wire.duplicates``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a part must know of the whole capture."""
+
+    keylog: KeyLog | None
+    capture_ends_at: int
+    addresses: Set[str]
+    """Those in DNS answers."""
+    refusals: Mapping[int, IcmpError]
+    """What the network said about connections, by id."""
+
+
+class Part:
+    """Some connections, with every packet of theirs, in the order of their ids, the first of which is ``first_id``."""
+
+    def __init__(self, flows: Flows, first_id: int, context: Context) -> None:
+        self._first_id, self._context = first_id, context
         segments = segment(flows)
-        self.table = measure(flows, segments, buffer)
-        records = chain(buffer, segments)
-        self._ears = Ears(buffer, segments, records, self._server_port, keylog)
-        candidates = self._ears.encrypted if keylog is None else np.zeros(len(self._ears.encrypted), np.bool_)
-        self._sealed, self._chosen = sealed(buffer, segments, records, candidates, self.table.openings)
-        self._row = {i: row for row, i in enumerate(self._sealed.connection.tolist()) if self._chosen[row]}
-        self.dialogues = {
+        self._table = measure(flows, segments, flows.buffer)
+        records = chain(flows.buffer, segments)
+        self._ears = Ears(flows.buffer, segments, records, self._server_port, context.keylog)
+        candidates = self._ears.encrypted if context.keylog is None else np.zeros_like(self._ears.encrypted)
+        self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
+        rows = np.flatnonzero(self._chosen)
+        self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
+        self._dialogues = {
             i: self._ears.hear(i) for i in np.flatnonzero(self._ears.speaks).tolist() if i not in self._row
         }
-        self.connections: Rows[Connection] = Rows(len(self.table), self._connection)
-        self._lookups: Mapping[int, Lookup] = {}
-        self._capture_ends_at = 0
+        self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
+        """Numbered from 0 here; their ids are the whole capture's."""
+        self._own = self._drafts()
+        self._twice = flows.transmissions.twice if flows.count else None
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self._table)
 
-    @property
-    def opened(self) -> int:
-        """TLS sessions that the keys opened."""
-        return sum(1 for d in self.dialogues.values() if d.session is not None and d.session.decrypted)
+    def facts(self) -> PartFacts:
+        """What is to be known of it without making records."""
+        told = exchanges(self._sealed, self._chosen, self._table.openings)
+        told = dataclasses.replace(told, connection=told.connection + self._first_id)
+        place = {id(draft): row for row, draft in enumerate(self._own)}
+        return PartFacts(
+            exchanges=MarkTable.concat([marks_of_drafts(self._own), told]),
+            openers={row: place[id(d.opener)] for row, d in enumerate(self._own) if d.opener is not None},
+            opened=sum(1 for d in self._dialogues.values() if d.session is not None and d.session.decrypted),
+            anomalies=tuple(self._anomalies()),
+            name_messages=tuple(self._name_messages()),
+            dials=tuple(self.dials(self._context.addresses)),
+            data=0 if self._twice is None else self._twice.data,
+            data_copies=0 if self._twice is None else self._twice.data_copies,
+        )
 
-    @property
-    def anomalies(self) -> Iterator[Anomaly]:
-        """What should not have been there. (Sealed connections have nothing of the kind.)"""
-        for connection_id, dialogue in self.dialogues.items():
-            for anomaly in dialogue.anomalies:
-                yield dataclasses.replace(anomaly, connection_id=connection_id)
-
-    def name_messages(self) -> list[TimedMessage]:
-        """DNS over TCP."""
-        spoken = ((i, d.dns_messages) for i, d in self.dialogues.items() if d.dns_messages)
-        return [message for i, messages in spoken for message in names.in_stream(messages, self.connections[i])]
+    def draft(self, row: int, table: MarkTable) -> Draft:
+        """What stands in a row of ``facts().exchanges``."""
+        if row < len(self._own):
+            return self._own[row]
+        i = int(table.connection[row]) - self._first_id
+        return self._requests(i, self._said(i), {0: self._sealed.told(self._row[i])})[int(table.position[row])]
 
     def dials(self, addresses: Set[str]) -> list[Dial]:
         """The connections to any of the addresses, as attempts to reach them."""
         if not addresses:
             return []
-        opened = np.flatnonzero(self.table.openings.syn_at != NONE).tolist()
-        wanted = [i for i in opened if self.table.endpoints.of(i)[1][0] in addresses]
+        opened = np.flatnonzero(self._table.openings.syn_at != NONE).tolist()
+        wanted = [i for i in opened if self._table.endpoints.of(i)[1][0] in addresses]
         return [d for i in wanted if (d := _dial(self.connections[i], self._said(i))) is not None]
 
+    def _anomalies(self) -> Iterator[Anomaly]:
+        """What should not have been there. (Sealed connections have nothing of the kind.)"""
+        for i, dialogue in self._dialogues.items():
+            for anomaly in dialogue.anomalies:
+                yield dataclasses.replace(anomaly, connection_id=self._first_id + i)
+
+    def _name_messages(self) -> Iterator[TimedMessage]:
+        for i, dialogue in self._dialogues.items():
+            if dialogue.dns_messages:
+                yield from names.in_stream(dialogue.dns_messages, self.connections[i])
+
     def _said(self, i: int) -> Dialogue | None:
-        return dialogue_of(self.connections[i].tls) if i in self._row else self.dialogues.get(i)
+        return dialogue_of(self.connections[i].tls) if i in self._row else self._dialogues.get(i)
 
     def _server_port(self, i: int) -> int:
-        return self.table.endpoints.of(i)[1][1]
+        return self._table.endpoints.of(i)[1][1]
 
     def _connection(self, i: int) -> Connection:
-        connection = self.table.record(i)
-        located = vantage(connection.server_rtt_ns, connection.client_rtt_ns)
-        dialogue = self._ears.hear(i) if i in self._row else self.dialogues.get(i)
+        connection = self._table.record(i)
+        described = {
+            "id": self._first_id + i,
+            "vantage": vantage(connection.server_rtt_ns, connection.client_rtt_ns),
+        }
+        dialogue = self._ears.hear(i) if i in self._row else self._dialogues.get(i)
         if dialogue is None:
-            return dataclasses.replace(connection, vantage=located)
+            return dataclasses.replace(connection, **described)  # type: ignore[arg-type]
         return dataclasses.replace(
             connection,
-            vantage=located,
+            **described,  # type: ignore[arg-type]
             tls=dialogue.session,
             http_version=dialogue.http_version,
             application=dialogue.application,
             proxied=dialogue.proxied,
         )
 
-    # -- exchanges -------------------------------------------------------------------------------------------------------------------
-
-    def exchanges(
-        self, lookups: Mapping[int, Lookup], capture_ends_at: int, others: Sequence[Draft] = ()
-    ) -> PartExchanges:
-        """All exchanges, once it is known which name each connection was looked up by; with those of ``others`` (over UDP)."""
-        self._lookups, self._capture_ends_at = lookups, capture_ends_at
-        told = _unopened(self.connections, self.dialogues)
+    def _drafts(self) -> list[Draft]:
+        """The exchanges of all connections that are not sealed."""
+        told = _unopened(self.connections, self._dialogues)
         one_by_one = (i for i in range(len(self)) if i not in self._row)
-        drafts = [draft for i in one_by_one for draft in self._drafts(i, self.dialogues.get(i), told.get(i, {}))]
-        return PartExchanges(self, [*drafts, *others])
+        return [d for i in one_by_one for d in self._requests(i, self._dialogues.get(i), told.get(i, {}))]
 
-    def _drafts(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:
+    def _requests(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:
         return requests_of(
             self.connections[i],
             dialogue,
             unopened=told,
-            lookup=self._lookups.get(i),
-            held_up=HeldUp.of(self.table.stalls, i),
-            capture_ends_at=self._capture_ends_at,
-            refusal=self._refusals.get(i),
+            lookup=None,
+            held_up=HeldUp.of(self._table.stalls, i),
+            capture_ends_at=self._context.capture_ends_at,
+            refusal=self._context.refusals.get(self._first_id + i),
         )
-
-    def sealed_columns(self) -> tuple[ExchangeColumns, Int64, Int64]:
-        """Columns of the sealed connections' exchanges, and the connection and the ordinal of each."""
-        asked = {i: (one.query.at, one.answer.at) for i, one in self._lookups.items() if i in self._row}
-        found = exchanges(self._sealed, self._chosen, self.table.openings, asked)
-        table = columns(
-            found.breakdown,
-            arms=(arm_of(None, reused=False), arm_of(None, reused=True)),
-            arm=np.minimum(found.ordinal, 1),
-            outcome=np.full(len(found.row), CODES[Outcome.UNKNOWN], np.int64),
-        )
-        return table, self._sealed.connection[found.row], found.ordinal
-
-    def sealed_draft(self, connection: int, ordinal: int) -> Draft:
-        """One exchange of a sealed connection."""
-        told = {0: self._sealed.told(self._row[connection])}
-        return self._drafts(connection, self._said(connection), told)[ordinal]
-
-
-class PartExchanges:
-    """The exchanges of a part: columns of all of them, by connection and order, and each as a record."""
-
-    def __init__(self, part: Part, drafts: list[Draft]) -> None:
-        self._part = part
-        self._drafts = drafts
-        own = columns_of_drafts(drafts)
-        told, connection, ordinal = part.sealed_columns()
-        self.columns = ExchangeColumns.concat([own, told])
-        before = np.array([0 if d.connection is None else d.connection.id for d in drafts], np.int64)
-        self.connection: Int64 = np.concatenate((before, connection))
-        self.position: Int64 = np.concatenate((np.arange(len(drafts)), ordinal))
-        """Rises with the order of a connection's exchanges."""
-
-    def draft(self, row: int) -> Draft:
-        """What stands in a row of the columns."""
-        if row < len(self._drafts):
-            return self._drafts[row]
-        return self._part.sealed_draft(int(self.connection[row]), int(self.position[row]))
-
-    def openers(self) -> dict[int, int]:
-        """Rows of exchanges that waited for another's set-up, and that one's row."""
-        place = {id(draft): row for row, draft in enumerate(self._drafts)}
-        return {row: place[id(d.opener)] for row, d in enumerate(self._drafts) if d.opener is not None}
 
 
 def _dial(connection: Connection, dialogue: Dialogue | None) -> Dial | None:

@@ -1,6 +1,7 @@
 """The one pipeline: packets → connections → segments → TLS records → messages → exchanges → phases. A newcomer starts here.
 
-``analyse`` reads top to bottom; every step takes tables and returns tables. ``part`` has the steps for a set of whole connections.
+``analyse`` reads top to bottom; every step takes tables and returns tables. ``part`` has the steps for a set of whole connections,
+``parts`` puts together what they say.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from netdiag.analysis import names
-from netdiag.analysis.exchange_columns import ExchangeRows
 from netdiag.analysis.gather import Gathered, gather
 from netdiag.analysis.over_udp import OverUdp
 from netdiag.analysis.pairing import pair
-from netdiag.analysis.part import Part, PartExchanges
+from netdiag.analysis.part import Context
+from netdiag.analysis.parts import Parts
 from netdiag.analysis.rows import Rows
+from netdiag.analysis.unreachable import unreachable
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
+from netdiag.wire.connections import group
 from netdiag.wire.tables import Window
 
 
@@ -41,38 +42,30 @@ class Analysed:
 def analyse(windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = lambda: None) -> Analysed:
     """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too."""
     gathered = gather(windows)
-    part = Part(gathered.packets, gathered.buffer, keylog(), gathered.icmp)
-    over_udp = OverUdp(gathered, first_id=len(part))
+    grouped = group(gathered.packets, gathered.buffer)
+    over_udp = OverUdp(gathered, first_id=len(grouped))
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
-    found = names.resolutions([*messages, *part.name_messages()])
-    lookups = pair(found, [*part.dials({address for r in found for address in r.addresses}), *over_udp.dials()])
+    known = _addresses(names.resolutions(messages))
     ends_at = gathered.last_at or 0
+    refusals = unreachable(grouped, gathered.icmp)
+    parts = Parts(grouped, Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals=refusals))
+    found = names.resolutions([*messages, *parts.name_messages])
+    lookups = pair(found, [*parts.dials(_addresses(found), known), *over_udp.dials()])
     return Analysed(
         gathered=gathered,
-        connections=_joined(part.connections, over_udp.connections),
+        connections=_joined(parts.connections, over_udp.connections),
         resolutions=names.with_connections(found, lookups),
-        exchanges=_numbered(part.exchanges(lookups, ends_at, over_udp.drafts(lookups, ends_at))),
-        anomalies=(*gathered.anomalies, *part.anomalies),
-        opened=part.opened,
+        exchanges=parts.exchanges(lookups, over_udp.drafts(lookups, ends_at)),
+        anomalies=(*gathered.anomalies, *parts.anomalies),
+        opened=parts.opened,
     )
+
+
+def _addresses(resolutions: Iterable[NameResolution]) -> frozenset[str]:
+    return frozenset(address for r in resolutions for address in r.addresses)
 
 
 def _joined(first: Sequence[Connection], then: Sequence[Connection]) -> Sequence[Connection]:
     return (
         Rows(len(first) + len(then), lambda i: first[i] if i < len(first) else then[i - len(first)]) if then else first
     )
-
-
-def _numbered(found: PartExchanges) -> ExchangeRows:
-    """In the order in which they began; made when asked for."""
-    order = np.lexsort((found.position, found.connection, found.columns.started_at))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    openers = found.openers()
-
-    def make(i: int) -> Exchange:
-        row = int(order[i])
-        opener = openers.get(row)
-        return found.draft(row).exchange(i, None if opener is None else int(place[opener]))
-
-    return ExchangeRows(found.columns.take(order), make)

@@ -6,21 +6,22 @@ made here: what statistics and rankings need are columns, and a record is made, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, Leg
+from netdiag.analysis.exchange_columns import CODES, MarkTable, arm_of
 from netdiag.analysis.exchanges import handshake_marks
 from netdiag.analysis.keyless import Ends, Sessions, Turns, handshake_end, turns
 from netdiag.analysis.keyless_drafts import finished_mark
 from netdiag.analysis.marks import Milestone
-from netdiag.analysis.phase_columns import ABSENT, BreakdownColumns, split_columns
+from netdiag.analysis.phase_columns import ABSENT
 from netdiag.analysis.unopened import UnopenedTurns, sizes_of
 from netdiag.protocols.tls.names import TLS13, version_name
 from netdiag.protocols.tls.regular import Handshakes, regular_handshakes
 from netdiag.protocols.tls.suites import suite_of
+from netdiag.records.exchange import Outcome
 from netdiag.records.tls import TlsSession
 from netdiag.wire.measure import Openings
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
@@ -102,63 +103,43 @@ def _ran_to_their_ends(table: Sealed, openings: Openings) -> Bool:
     return quiet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedExchanges:
-    """One row per exchange of the chosen connections, by connection and order."""
-
-    row: Int64
-    """Of the connection in ``Sealed``."""
-    ordinal: Int64
-    breakdown: BreakdownColumns
-
-
-def exchanges(
-    table: Sealed, chosen: Bool, openings: Openings, lookups: Mapping[int, tuple[int, int]]
-) -> SealedExchanges:
-    """Every turn of the chosen connections, split. ``lookups``: query and answer of the name, by connection id."""
+def exchanges(table: Sealed, chosen: Bool, openings: Openings) -> MarkTable:
+    """Every turn of the chosen connections. Connections are numbered as in ``openings``."""
     found = table.turns
     rows = np.flatnonzero(chosen[found.session])
     session = found.session[rows].astype(np.int64)
     ordinal = rows - table.edges[session]
-    first = (ordinal == 0) & (found.request_first_at[rows] != NONE)
     connection = table.connection[session]
-
-    def opening(column: Int64) -> Int64:
-        return np.where(first, _absent(column), ABSENT)
-
+    asked, answered = found.request_first_at[rows] != NONE, found.response_first_at[rows] != NONE
+    first = (ordinal == 0) & asked
     syn_at = openings.syn_at[connection]
     replied = np.where(syn_at == NONE, NONE, openings.syn_ack_at[connection])
+    finished_at = np.maximum(table.handshakes.finished_at, table.ends.finished_at)  # as ``requests_of`` has it
     marks = {
-        M.SYN: opening(syn_at),
-        M.SYN_ACK: opening(replied),
-        M.CLIENT_HELLO: opening(table.handshakes.client_hello_at[session]),
-        M.TLS_FINISHED: opening(_finished_at(table)[session]),
-        M.REQUEST_FIRST: _absent(found.request_first_at[rows]),
-        M.REQUEST_LAST: np.where(found.request_first_at[rows] == NONE, ABSENT, found.request_last_at[rows]),
-        M.RESPONSE_FIRST: _absent(found.response_first_at[rows]),
-        M.RESPONSE_LAST: np.where(found.response_first_at[rows] == NONE, ABSENT, found.response_last_at[rows]),
+        M.SYN: _known(syn_at, first),
+        M.SYN_ACK: _known(replied, first),
+        M.CLIENT_HELLO: _known(table.handshakes.client_hello_at[session], first),
+        M.TLS_FINISHED: _known(finished_at[session], first),
+        M.REQUEST_FIRST: _known(found.request_first_at[rows], asked),
+        M.REQUEST_LAST: np.where(asked, found.request_last_at[rows], ABSENT),
+        M.RESPONSE_FIRST: _known(found.response_first_at[rows], answered),
+        M.RESPONSE_LAST: np.where(answered, found.response_last_at[rows], ABSENT),
     }
-    if lookups:
-        marks |= _name_marks(lookups, connection, first)
-    return SealedExchanges(
-        row=session, ordinal=ordinal, breakdown=split_columns(marks, np.full(len(rows), ABSENT, np.int64))
+    return MarkTable(
+        connection=connection,
+        position=ordinal,
+        marks=marks,
+        ended=np.full(len(rows), ABSENT, np.int64),
+        arms=(arm_of(None, reused=False), arm_of(None, reused=True)),
+        arm=np.minimum(ordinal, 1),
+        outcome=np.full(len(rows), CODES[Outcome.UNKNOWN], np.int64),
+        pushed=np.zeros(len(rows), np.bool_),
+        since_request={},
     )
 
 
-def _finished_at(table: Sealed) -> Int64:
-    """The later of what ``observe`` and the grammar say, as ``requests_of`` has it."""
-    return np.maximum(table.handshakes.finished_at, table.ends.finished_at)
-
-
-def _absent(column: Int64) -> Int64:
-    return np.where(column == NONE, ABSENT, column)
-
-
-def _name_marks(lookups: Mapping[int, tuple[int, int]], connection: Int64, first: Bool) -> dict[Milestone, Int64]:
-    asked, answered = (np.full(len(connection), ABSENT, np.int64) for _ in range(2))
-    for place in np.flatnonzero(first & np.isin(connection, list(lookups))).tolist():
-        asked[place], answered[place] = lookups[int(connection[place])]
-    return {M.DNS_QUERY: asked, M.DNS_ANSWER: answered}
+def _known(column: Int64, where: Bool) -> Int64:
+    return np.where(where & (column != NONE), column, ABSENT)
 
 
 def dialogue_of(session: TlsSession | None) -> Dialogue:

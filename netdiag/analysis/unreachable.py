@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from netdiag.analysis.marks import Mark
-from netdiag.wire.connections import Flows
+from netdiag.wire.connections import Grouped
 from netdiag.wire.icmp import IcmpError
 
 _TCP = 6
@@ -36,14 +36,13 @@ def reason(error: IcmpError) -> str:
     return known or f"ICMP{'v6' if error.version == 6 else ''} type {error.type} code {error.code}"
 
 
-def unreachable(flows: Flows, errors: Iterable[IcmpError]) -> dict[int, IcmpError]:
+def unreachable(grouped: Grouped, errors: Iterable[IcmpError]) -> dict[int, IcmpError]:
     """Connection id to the first error about a packet of its client."""
     wanted = [e for e in errors if e.protocol == _TCP and _ends_an_attempt(e)][:MOST_ERRORS]
-    if not wanted or not flows.count:
+    if not wanted or not len(grouped):
         return {}
-    rows = flows.starts[0:-1:2]
-    rows = np.minimum(rows, len(flows.packets) - 1)
-    low, high, began = flows.packets.low[rows], flows.packets.high[rows], flows.packets.captured_at[rows]
+    rows, packets = grouped.order[grouped.starts[:-1]], grouped.packets
+    low, high, began = packets.low[rows], packets.high[rows], packets.captured_at[rows]
     found: dict[int, IcmpError] = {}
     for error in sorted(wanted, key=lambda e: e.captured_at):
         same = np.flatnonzero((low == np.uint64(error.low)) & (high == np.uint64(error.high)))

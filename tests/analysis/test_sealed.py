@@ -1,4 +1,5 @@
-"""Connections judged by columns against the same connections heard one by one: every record, number and ranking must be equal."""
+"""Connections judged by columns against the same connections heard one by one, and captures in one part against the same in many: every
+record, number and ranking must be equal."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netdiag.analysis import part
+from netdiag.analysis import part, parts
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import open_capture
 from netdiag.errors import NetdiagError
@@ -42,6 +43,10 @@ def compare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(part, "sealed", _nothing_sealed)
         assert everything(path) == by_columns
+    for size in (1, 50):
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "PART_PACKETS", size)
+            assert everything(path) == by_columns
 
 
 def _nothing_sealed(*arguments: Any) -> Any:
