@@ -15,9 +15,10 @@ from netdiag.analysis.peek import Peeked
 from netdiag.protocols import dns, http1, http2, sniff, socks
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
 from netdiag.protocols.tls.keylog import KeyLog
-from netdiag.protocols.tls.observe import observe
+from netdiag.protocols.tls.observe import Handshake, observe
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
+from netdiag.records.timing import Method
 from netdiag.records.tls import TlsSession
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.chunk_records import record_views
@@ -101,7 +102,7 @@ class _Listener:
     ) -> None:
         """A TLS session, and what is inside when it can be opened."""
         seen = observe(client, server, self._keylog)
-        inside = {**marks, **_began(client), **handshake_marks(seen.session)}
+        inside = {**marks, **_began(client), **handshake_marks(seen.session), **_finished(seen.handshake)}
         unread = seen.client is None and seen.server is None
         if unread or layer >= MOST_LAYERS or _mostly_cut(client) or _mostly_cut(server):
             # Records of a protocol that is known not to be HTTP are no requests.
@@ -172,6 +173,15 @@ def _began(client: Sequence[TlsRecordView]) -> Marks:
     if not client or client[0].content_type != _HANDSHAKE or client[0].stream_offset != 0:
         return {}
     return {M.CLIENT_HELLO: Mark(client[0].first_seen_at, client[0].last_packet)}
+
+
+def _finished(handshake: Handshake) -> Marks:
+    """The later of both Finished. With False Start (RFC 7918) data go before the server's; what is data, and what a request, is not told
+    here: the phase ends at the first request octet anyhow."""
+    sent_at, delivered_at = handshake.client_finished_sent, handshake.server_finished_deliverable
+    if sent_at is None or delivered_at is None or handshake.method is None:
+        return {}
+    return {M.TLS_FINISHED: Mark(max(sent_at, delivered_at), None, method=Method(handshake.method))}
 
 
 def _mostly_cut(records: Sequence[TlsRecordView]) -> bool:
