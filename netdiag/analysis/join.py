@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from netdiag.analysis.clocks import align
 from netdiag.analysis.drafts import NOTHING_READ, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.matching import Matches, match
@@ -38,21 +39,33 @@ def join(analysis: Analysis, recording: Recording) -> Analysis:
 
     Exchanges of the capture that no request explains (another program's) follow; attempts of an address race are in the calls.
     """
+    recording, anomalies = align(recording)
     matches = match(analysis.connections, analysis.exchanges, recording)
     heard = hear(recording, Clock.KERNEL)
     exchanges = _requests(recording, heard, matches, analysis.connections)
     rest = [dataclasses.replace(e, id=len(exchanges) + i, opener_id=None) for i, e in enumerate(matches.unexplained)]
-    ours = set(matches.connections.values())
-    connections = tuple(
-        dataclasses.replace(c, vantage=Vantage.CLIENT) if c.id in ours else c for c in analysis.connections
-    )
     return dataclasses.replace(
-        analysis, connections=connections, exchanges=(*exchanges, *rest), calls=_calls(recording, exchanges)
+        analysis,
+        connections=_with_kernel(analysis.connections, recording, matches.connections),
+        exchanges=(*exchanges, *rest),
+        calls=_calls(recording, exchanges),
+        anomalies=(*analysis.anomalies, *anomalies),
+    )
+
+
+def _with_kernel(
+    connections: Sequence[Connection], recording: Recording, places: Mapping[int, int]
+) -> tuple[Connection, ...]:
+    """Our own connections with what their sockets said; the capture was taken at their client."""
+    known = {places[one.id]: one.tcp_info for one in recording.connections if one.id in places}
+    return tuple(
+        dataclasses.replace(c, vantage=Vantage.CLIENT, kernel=known[c.id]) if c.id in known else c for c in connections
     )
 
 
 def without_packets(recording: Recording, source: Source) -> Analysis:
     """The same from the recording alone (levels L0 and L1): its writes and reads stand in for packets."""
+    recording, anomalies = align(recording)
     heard = hear(recording, Clock.KERNEL)
     connections: list[Connection] = []
     places: dict[int, int] = {}
@@ -63,7 +76,11 @@ def without_packets(recording: Recording, source: Source) -> Analysis:
             connections.append(record)
     exchanges = _requests(recording, heard, Matches(connections=places, exchanges={}, unexplained=()), connections)
     return Analysis(
-        source=source, connections=tuple(connections), exchanges=exchanges, calls=_calls(recording, exchanges)
+        source=source,
+        connections=tuple(connections),
+        exchanges=exchanges,
+        calls=_calls(recording, exchanges),
+        anomalies=anomalies,
     )
 
 

@@ -216,6 +216,7 @@ def connection_record(connection: ClientConnection, id: int, heard: Heard | None
         min_rtt_ns=info.min_rtt_ns,
         server_rtt_ns=info.min_rtt_ns,
         vantage=Vantage.CLIENT,
+        kernel=connection.tcp_info,
         closed_at=connection.closed_at,
         sides=Sides(client=_side(connection, CLIENT, info), server=_side(connection, SERVER, info)),
         tls=None if dialogue is None else dialogue.session,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from netdiag.records.endpoint import Endpoint
+from netdiag.records.recording import TcpInfo
 from netdiag.records.tls import TlsSession
 
 
@@ -128,3 +129,5 @@ class Connection:
     """What the octets are when it is not TLS or HTTP: ``ssh``, ``smtp`` …; None when unknown."""
     proxied: str | None = None
     """``connect`` or ``socks5``/``socks4`` when the connection goes through a proxy first."""
+    kernel: TcpInfo | None = None
+    """What the client's own kernel says of it (``TCP_INFO``), in a probe; None for a capture file, or where the kernel has none."""

@@ -9,6 +9,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of
+from netdiag.records.recording import TcpInfo
 from netdiag.records.timing import Clock, Method, Phase, PhaseName
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_ms_readably
@@ -82,7 +83,21 @@ def _queue(exchange: Exchange, connection: Connection | None, digits: int) -> li
 
 
 def _send(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
-    return [format_bytes(exchange.request_bytes) if exchange.request_bytes is not None else ""]
+    size = format_bytes(exchange.request_bytes) if exchange.request_bytes is not None else ""
+    kernel = _kernel(connection)
+    if kernel is None:
+        return [size]
+    resent, window_ns = kernel.total_retransmissions, kernel.receive_window_limited_ns
+    return [
+        size,
+        f"kernel resent {resent} on this connection" if resent else "",
+        _stalled(window_ns, "window full", digits) if window_ns else "",
+    ]
+
+
+def _kernel(connection: Connection | None) -> TcpInfo | None:
+    """What the kernel says, where no packets say it better."""
+    return None if connection is None or connection.client_known_by != "recording" else connection.kernel
 
 
 def _continue(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
@@ -101,6 +116,10 @@ def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> lis
 
 def _transfer(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
     size = format_bytes(exchange.response_bytes) if exchange.response_bytes is not None else ""
+    kernel = _kernel(connection)
+    if kernel is not None:
+        late = kernel.received_out_of_order
+        return [size, f"kernel saw {late} out of order on this connection" if late else ""]
     return [size, _stalled(exchange.loss_ns, "loss", digits), _stalled(exchange.window_ns, "window full", digits)]
 
 
