@@ -30,6 +30,23 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """What one arm's requests moved, the uncounted first round left out."""
+
+    requests: int
+    failed: int
+    failed_share_lo: float
+    failed_share_hi: float
+    """Exact 95 % interval of the share of failures (Clopper and Pearson)."""
+    response_bytes: int
+    in_flight_ns: int
+    """Time in which at least one of them was under way."""
+    requests_per_s: float | None
+    """Successful ones per second of ``in_flight_ns``; None when that is 0."""
+    bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
     """One arm's trials."""
 
@@ -39,6 +56,8 @@ class Statistics:
     phases: dict[str, Distribution]
     """By phase name, and ``total``, ``unattributed``, ``first_event``, ``first_token`` …"""
     outcomes: dict[str, int]
+    throughput: Throughput | None = None
+    """In a probe; None for a capture file, whose programs may have asked for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

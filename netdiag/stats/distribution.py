@@ -20,6 +20,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
 from netdiag.stats.labels import mislabelled
+from netdiag.stats.throughput import throughput
 from netdiag.wire.tables import NONE, Bool, Int64
 
 LEVEL = 0.95
@@ -152,6 +153,7 @@ def _of_arm(arm: str, rows: list[Exchange], connections: Sequence[Connection]) -
         excluded=tuple(excluded),
         phases={name: distribution(values[name]) for name in _ORDER if name in values},
         outcomes=dict(Counter(str(row.outcome) for row in rows)),
+        throughput=throughput([row for row in rows if row.trial]) if arm == rows[0].arm else None,
     )
 
 

@@ -11,11 +11,11 @@ from netdiag.export.terminal.blocks import digits_for
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.records.analysis import Analysis
 from netdiag.records.labels import arm_name, outcome_words
-from netdiag.records.statistics import Comparison, Distribution, Statistics
+from netdiag.records.statistics import Comparison, Distribution, Statistics, Throughput
 from netdiag.records.timing import PhaseName
 from netdiag.sanitise import one_line
 from netdiag.stats.distribution import NEEDED
-from netdiag.units import format_ms_readably
+from netdiag.units import format_bytes, format_ms_readably
 
 _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
@@ -164,12 +164,24 @@ def _outcomes(page: Page, statistics: Statistics) -> None:
     if bad:
         listed = ", ".join(f"{count} {outcome_words(one_line(name, most=30))}" for name, count in bad.items())
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
+    if statistics.throughput is not None and statistics.throughput.requests > 1:
+        page.wrapped(0, f"{arm_name(statistics.arm)}: {_throughput(statistics.throughput)}")
     # Failures are counted above; what is left out although it succeeded needs its reason.
     unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in bad]
     if unexplained:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
         more = f"; and {len(unexplained) - 5} more" if len(unexplained) > 5 else ""
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(unexplained)} not counted: {reasons}{more}", MUTED))
+
+
+def _throughput(t: Throughput) -> str:
+    """``3.8 requests/s, 10.3 kB/s while in flight; 0 of 3 failed (95 %: at most 71 %)``."""
+    parts = [f"{t.requests_per_s:.3g} requests/s" if t.requests_per_s is not None else ""]
+    parts.append(f"{format_bytes(round(t.bytes_per_s))}/s" if t.bytes_per_s is not None else "")
+    rates = ", ".join(part for part in parts if part)
+    lo, hi = t.failed_share_lo * 100, t.failed_share_hi * 100
+    interval = f"at most {hi:.2g} %" if t.failed == 0 else f"{lo:.2g} to {hi:.2g} %"
+    return f"{rates}{' while in flight; ' if rates else ''}{t.failed} of {t.requests} failed (95 %: {interval})"
 
 
 def _withheld_quantiles(page: Page, arms: Sequence[Statistics]) -> None:
