@@ -8,7 +8,18 @@ import pytest
 
 import netdiag
 
-PUBLIC = ["Analysis", "NetdiagError", "__version__", "analyze", "aprobe", "open_capture", "plot", "probe"]
+PUBLIC = [
+    "Analysis",
+    "NetdiagError",
+    "__version__",
+    "analyze",
+    "aprobe",
+    "lanes",
+    "observe",
+    "open_capture",
+    "plot",
+    "probe",
+]
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
