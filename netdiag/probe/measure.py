@@ -23,6 +23,7 @@ from netdiag.capture.live import Captured, LiveCapture, capture_ends
 from netdiag.capture.privileges import advice, in_container
 from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageError
 from netdiag.probe import kernel
+from netdiag.probe.attempts import policy_named, worst_case_ns, worst_case_obeying_ns
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.observe import Observation, instrumented
 from netdiag.probe.plan import ProbeConfig
@@ -31,6 +32,7 @@ from netdiag.probe.run import Progress, run
 from netdiag.probe.tls import KeyLog
 from netdiag.records.recording import Recording
 from netdiag.records.source import EvidenceLevel
+from netdiag.units import NS_PER_S, format_duration
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SHORTEST_LINGER_S, _LONGEST_LINGER_S = 0.02, 0.5
@@ -136,15 +138,26 @@ def observed_client(client: Any, *, capture: str = "auto", interface: str | None
 
 
 def _remarks(config: ProbeConfig, recording: Recording) -> list[str]:
-    """What the run itself has to say: a proxy left aside, an early end, a clock that was set. Arms that were not run have their own place."""
+    """What the run itself has to say: its retry policy at its worst, a proxy left aside, an early end. Arms that were not run have their own
+    place, and so has a clock that was set.
+    """
     remarks: list[str] = []
+    if config.policy != "none":
+        remarks.append(worst_case(config))
     if config.proxy is None and (variable := _proxy_variable(config)) is not None:
         remarks.append(f"the proxy of {variable} was not used (--proxy takes one)")
     if recording.ended_early is not None:
         remarks.append(f"ended early: {recording.ended_early}")
-    if recording.clock_step_ns is not None and abs(recording.clock_step_ns) > _CLOCK_STEP_NS:
-        remarks.append(f"the wall clock moved by {recording.clock_step_ns / 1e6:+.1f} ms during the run")
     return remarks
+
+
+def worst_case(config: ProbeConfig) -> str:
+    """How long one call may take under the plan's policy, in words (retries section 4)."""
+    policy, timeout_ns = policy_named(config.policy), round(config.timeout_s * NS_PER_S)
+    attempts = f"{policy.retries + 1} attempt{'s' if policy.retries else ''}"
+    longest = format_duration(worst_case_ns(policy, timeout_ns))
+    obeying = format_duration(worst_case_obeying_ns(policy, timeout_ns))
+    return f"policy {policy.name}: at most {attempts} a call, {longest} in the worst case, {obeying} where Retry-After is obeyed"
 
 
 def _proxy_variable(config: ProbeConfig) -> str | None:
@@ -152,9 +165,6 @@ def _proxy_variable(config: ProbeConfig) -> str | None:
     schemes = {urlsplit(url).scheme for url in config.urls}
     names = [f"{scheme}_proxy" for scheme in sorted(schemes)] + ["all_proxy"]
     return next((n for name in names for n in (name, name.upper()) if os.environ.get(n)), None)
-
-
-_CLOCK_STEP_NS = 1_000_000
 
 
 def _one_line(*notes: str | None) -> str | None:

@@ -130,6 +130,17 @@ def test_worst_cases_of_the_retry_page() -> None:
     assert worst_case_obeying_ns(openai, 600 * S) == 2_040 * S
 
 
+def test_the_worst_case_is_said_in_words() -> None:
+    from netdiag.probe.measure import worst_case
+    from netdiag.probe.plan import ProbeConfig
+
+    said = worst_case(ProbeConfig(urls=("https://example.com/",), policy="article", timeout_s=30))
+    assert (
+        said
+        == "policy article: at most 4 attempts a call, 2 min 07 s in the worst case, 5 min 00 s where Retry-After is obeyed"
+    )
+
+
 def test_unknown_policy() -> None:
     with pytest.raises(UsageError, match="none, article, openai, anthropic"):
         policy_named("lucky")

@@ -45,8 +45,10 @@ class _Line:
 def summary(page: Page, analysis: Analysis) -> None:
     """The table of arms, then what it cannot say."""
     # Trials come in random order; the table does not.
-    arms = sorted((s for s in analysis.statistics if s.n), key=lambda s: s.arm)
-    if not arms or (len(arms) == 1 and arms[0].n == 1):  # one request is no distribution
+    every = sorted(analysis.statistics, key=lambda s: s.arm)
+    arms = [s for s in every if s.n]
+    if not arms or (len(arms) == len(every) == 1 and arms[0].n == 1):  # one request is no distribution
+        _only_outcomes(page, every if len(analysis.exchanges) > 1 else [])
         return
     phases = _phases(arms)
     digits = _digits(arms)
@@ -54,9 +56,16 @@ def summary(page: Page, analysis: Analysis) -> None:
     lines += list(_comparison_lines(analysis.comparisons, phases))
     _table(page, phases, lines)
     _verdicts(page, analysis.comparisons)
-    for statistics in arms:
+    for statistics in every:
         _outcomes(page, statistics)
     _withheld_quantiles(page, arms)
+
+
+def _only_outcomes(page: Page, arms: Sequence[Statistics]) -> None:
+    """Where nothing succeeded there is no table, but there is something to say."""
+    for statistics in arms:
+        if not statistics.n:
+            _outcomes(page, statistics)
 
 
 def _phases(arms: Sequence[Statistics]) -> list[str]:
@@ -180,7 +189,7 @@ def _throughput(t: Throughput) -> str:
     parts.append(f"{format_bytes(round(t.bytes_per_s))}/s" if t.bytes_per_s is not None else "")
     rates = ", ".join(part for part in parts if part)
     lo, hi = t.failed_share_lo * 100, t.failed_share_hi * 100
-    interval = f"at most {hi:.2g} %" if t.failed == 0 else f"{lo:.2g} to {hi:.2g} %"
+    interval = f"at most {hi:.3g} %" if t.failed == 0 else f"{lo:.2g} to {hi:.3g} %"
     return f"{rates}{' while in flight; ' if rates else ''}{t.failed} of {t.requests} failed (95 %: {interval})"
 
 
