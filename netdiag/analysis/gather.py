@@ -67,7 +67,9 @@ def gather(windows: Iterable[Window]) -> Gathered:
 
 def _link_types(window: Window) -> set[int]:
     """Of the interfaces that captured something; a packet may name an interface that the file does not describe."""
-    used = np.unique(window.packets.interface).tolist()
+    interface = window.packets.interface
+    alike = len(interface) and (interface == interface[0]).all()
+    used = [int(interface[0])] if alike else np.unique(interface).tolist()
     return {window.interfaces[i].link_type for i in used if 0 <= i < len(window.interfaces)}
 
 

@@ -112,7 +112,10 @@ class Turns(Table):
 
 def session_row(records: TlsRecords, sessions: Sessions) -> Int64:
     """Row in ``sessions`` for every record (all connections of ``records`` must be in it)."""
-    return np.searchsorted(sessions.connection, records.connection).astype(np.int64)
+    if not len(records):
+        return np.empty(0, np.int64)
+    begins, run = _groups(records.connection)
+    return np.searchsorted(sessions.connection, records.connection[begins]).astype(np.int64)[run]
 
 
 def _first_per_session(mask: Bool, session: Int64, count: int) -> Int64:
@@ -313,7 +316,7 @@ def _up_to_settings(session: Int64, answers: Bool, h2: Bool, content: Int64) -> 
     return drop
 
 
-def _groups(keys: Int64) -> tuple[Int64, Int64]:
+def _groups(keys: Int64 | Int32) -> tuple[Int64, Int64]:
     """(where each run of equal keys starts, the number of its run for every place). ``keys`` must not be empty."""
     begins = np.r_[True, keys[1:] != keys[:-1]]
     return np.flatnonzero(begins), np.cumsum(begins) - 1

@@ -138,7 +138,9 @@ def _after_the_last(flows: Flows, acknowledged: Int64) -> Int64:
     sequence, count = flows.sequence, len(flows.starts) - 1
     top, fin = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     rows = np.flatnonzero(sequence.occupies)
-    np.maximum.at(top, flows.stream[rows], sequence.end[rows])
+    if rows.size:
+        first = np.flatnonzero(np.diff(flows.stream[rows], prepend=-1))
+        top[flows.stream[rows[first]]] = np.maximum(np.maximum.reduceat(sequence.end[rows], first), 0)
     fin[flows.stream[rows[(flows.packets.flags[rows] & FIN) != 0]]] = True
     beyond = np.maximum(acknowledged - top, 0)
     return np.asarray(np.where(~fin, beyond - (beyond == 1), beyond))

@@ -140,9 +140,15 @@ def _table(pieces: Pieces, found: Found) -> ChainedRecords:
 
 def _captured(pieces: Pieces, first: Int64, last: Int64, begin: Int64, end: Int64) -> Int64:
     """How many octets of ``begin:end`` are in the buffer."""
-    before = np.concatenate(([0], np.cumsum(pieces.captured_end - pieces.key)))
-    upto = before[last] + np.clip(np.minimum(end, pieces.captured_end[last]) - pieces.key[last], 0, None)
-    return np.asarray(upto - (before[first] + np.minimum(begin, pieces.captured_end[first]) - pieces.key[first]))
+    captured = np.minimum(end, pieces.captured_end[first]) - begin  # a header is always there
+    spread = np.flatnonzero(first != last)
+    if spread.size:
+        first, last, begin, end = first[spread], last[spread], begin[spread], end[spread]
+        before = np.concatenate(([0], np.cumsum(pieces.captured_end - pieces.key)))
+        upto = before[last] + np.clip(np.minimum(end, pieces.captured_end[last]) - pieces.key[last], 0, None)
+        begun = before[first] + np.minimum(begin, pieces.captured_end[first]) - pieces.key[first]
+        captured[spread] = upto - begun
+    return captured
 
 
 def _latest_packet(pieces: Pieces, first: Int64, last: Int64) -> Int64:
