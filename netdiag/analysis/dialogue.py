@@ -112,6 +112,10 @@ class _Listener:
             half = seen.client is None or seen.server is None
             before = len(self._dialogue.legs)
             self.octets(seen.client or (), seen.server or (), inside, layer + 1)
+            if (
+                len(self._dialogue.legs) == before
+            ):  # nothing that could be a request: a handshake that failed, another protocol
+                self._dialogue.legs.append(Leg(marks=inside))
             for leg in self._dialogue.legs[before:]:
                 leg.gaps |= half
         seen.finish()

@@ -161,6 +161,15 @@ def test_records_known_already_are_heard_the_same() -> None:
     assert packet_at(0) == 1
 
 
+def test_a_handshake_that_failed_is_kept_although_keys_open_it() -> None:
+    talk = converse(bulk_bytes=512)
+    alert = [r for r in talk.client if r.content_type == 22][:1]
+    dialogue = listen_tls(alert, talk.server[:3], keylog=parse_keylog(talk.keylog), server_port=443)
+    (leg,) = dialogue.legs
+    assert M.CLIENT_HELLO in leg.marks
+    assert M.TLS_FINISHED not in leg.marks
+
+
 SEEDS = [
     (CONNECT + GET, ESTABLISHED + OK),
     (GET + GET, OK + OK),
