@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from netdiag.lab.builder.dns_client import Resolution, StubResolver, name_server
-from netdiag.lab.builder.http_client import Http1Client, Http2Client
+from netdiag.lab.builder.http1_client import Http1Client
+from netdiag.lab.builder.http2_client import Http2Client
 from netdiag.lab.builder.marks import ExchangeMarks
 from netdiag.lab.builder.network import Host, Network, Sighting
 from netdiag.lab.builder.settings import ResolverSettings, TcpSettings, TlsClientSettings
 from netdiag.lab.builder.tcp import Endpoint, Place, TcpError
-from netdiag.lab.builder.tls_handshake import ClientHandshake, KeyLog, ServerHandshake, ServerIdentity, Session
+from netdiag.lab.builder.tls_client import ClientHandshake
+from netdiag.lab.builder.tls_server import ServerHandshake
+from netdiag.lab.builder.tls_session import KeyLog, ServerIdentity, Session
 from netdiag.lab.builder.tls_stream import Stream, Ticket
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns, run_virtual
 from netdiag.lab.certificates import Authority, SeededSource
@@ -35,8 +38,8 @@ from netdiag.lab.work import Backend
 
 EPOCH_NS = 1_790_000_000_000_000_000
 """When every scenario begins: 2026-09-21 14:13:20 UTC."""
-_DRAIN_MS = 3000.0
-"""After the last connection the hosts go on this long, so that the last acknowledgements and retransmissions are seen."""
+_LONGEST_DRAIN_S = 120
+"""After the last request the hosts go on until nothing is on its way any more, but no longer than this."""
 
 
 @dataclass(slots=True)
@@ -103,9 +106,17 @@ class _Run:
     async def run(self) -> Built:
         """All connections, then a while for what is still on its way."""
         await asyncio.gather(*(self._connection(run) for run in self._runs))
-        await asyncio.sleep(_DRAIN_MS / 1e3)
+        await self._drain()
         sightings = sorted(self._network.sightings, key=lambda s: (s.at if s.at is not None else s.sent_at, s.serial))
         return Built(self._scenario, sightings, self._keylog, self._log, self._marks, self._runs)
+
+    async def _drain(self) -> None:
+        """Let the last acknowledgements and retransmissions come; three quiet seconds in any case, as a FIN may be answered late."""
+        for _ in range(_LONGEST_DRAIN_S // 3):
+            await asyncio.sleep(3.0)
+            ends = [end for run in self._runs for end in (*run.attempts, run.server_end) if end is not None]
+            if all(end.state != "established" or end.sender.idle for end in ends):
+                return
 
     # --- hosts -----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from netdiag.capture.writer import PcapngWriter
 from netdiag.lab.builder.network import Sighting
 from netdiag.lab.builder.segment import ACK, ETHERNET_BYTES, PSH, Datagram, Segment, parse
 from netdiag.lab.builder.settings import CaptureSettings
-from netdiag.lab.builder.tls_handshake import KeyLog
+from netdiag.lab.builder.tls_session import KeyLog
 from netdiag.lab.clock import ns
 from netdiag.wire.tables import Interface
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from netdiag.errors import OutputError
 from netdiag.lab.builder.build import Built, build
 from netdiag.lab.builder.capture import frames_at_tap, write_capture
-from netdiag.lab.builder.truth import Truth, truth_of
+from netdiag.lab.builder.derive import truth_of
+from netdiag.lab.builder.truth import Truth
 from netdiag.lab.scenario import Scenario
 
 

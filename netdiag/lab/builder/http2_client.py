@@ -1,10 +1,8 @@
-"""The modelled client's HTTP/1.1 and HTTP/2: real octets by h11 and h2, sent when the scenario says."""
+"""The modelled client's HTTP/2 on h2: requests at once, as the scenario and the server's limits allow."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +10,9 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.exceptions
-import h11
 from h2.settings import SettingCodes
 
-from netdiag.lab.answers import KNOB_HEADER
+from netdiag.lab.builder.http_request import CONTINUE_PATIENCE_MS, Note, ReadPause, body_of, header_pairs, write_pieces
 from netdiag.lab.builder.marks import ExchangeMarks, outcome_of
 from netdiag.lab.builder.tls_stream import Stream
 from netdiag.lab.builder.virtual_time import now_ns
@@ -23,169 +20,7 @@ from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.link import PeerGone, Sent, joined
 from netdiag.lab.scenario import ConnectionPlan, Request
 
-CONTINUE_PATIENCE_MS = 1000.0
-"""How long the client waits for 100 before it sends the body anyway (RFC 9110 section 10.1.1; curl's default)."""
-_USER_AGENT = "netdiag-lab-client"
 _GOAWAY = 7
-Note = Callable[[ExchangeMarks], None]
-
-
-def body_of(request: Request) -> bytes:
-    """JSON of exactly ``body_bytes`` octets (or as small as it can be)."""
-    if not request.body_bytes:
-        return b""
-    document = {"model": "lab-1", "stream": request.answer.stream is not False, "prompt": ""}
-    bare = len(json.dumps(document))
-    document["prompt"] = "a" * max(0, request.body_bytes - bare)
-    return json.dumps(document).encode()
-
-
-def header_pairs(request: Request) -> list[tuple[str, str]]:
-    """The request's own fields; its knobs travel in one of them, as with the real server."""
-    pairs = [("user-agent", _USER_AGENT), ("accept", "*/*")]
-    if request.body_bytes:
-        pairs.append(("content-type", "application/json"))
-    if request.knobs:
-        pairs.append((KNOB_HEADER, ",".join(f"{k}={_text(v)}" for k, v in request.knobs.items() if k != "schedule")))
-    if request.expect_continue:
-        pairs.append(("expect", "100-continue"))
-    for line in request.headers:
-        name, _, value = line.partition(":")
-        pairs.append((name.strip().lower(), value.strip()))
-    return pairs
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-async def _pieces(request: Request, body: bytes, send: Callable[[bytes, bool], object]) -> list[Sent]:
-    """Write a body evenly over ``body_ms``."""
-    count = min(request.body_pieces, max(1, len(body)))
-    edges = [len(body) * i // count for i in range(count + 1)]
-    start, out = Stamp.now(), []
-    for i in range(count):
-        await until(start.after(ns(request.body_ms) * i // max(1, count - 1)))
-        sent = send(body[edges[i] : edges[i + 1]], i == count - 1)
-        out.append(await sent)  # type: ignore[misc]
-    return out
-
-
-@dataclass(slots=True)
-class _ReadPause:
-    """Stops reading once, when so much of a body has come."""
-
-    request: Request
-    taken_bytes: int = 0
-    done: bool = False
-
-    async def after(self, size: int) -> None:
-        self.taken_bytes += size
-        limit = self.request.read_pause_after
-        if limit is not None and not self.done and self.taken_bytes >= limit:
-            self.done = True
-            await until(Stamp.now().after(ns(self.request.read_pause_ms)))
-
-
-class Http1Client:
-    """Requests one after another."""
-
-    def __init__(self, stream: Stream, plan: ConnectionPlan, number: int, authority: str, note: Note) -> None:
-        """``note`` gets the marks of each exchange when it begins; they fill while it goes on."""
-        self._stream, self._plan, self._number, self._authority, self._note = stream, plan, number, authority, note
-        self._h11 = h11.Connection(h11.CLIENT)
-
-    async def run(self) -> None:
-        """All requests of the plan, as far as the connection lasts."""
-        ready = Stamp.now()
-        for index, request in enumerate(self._plan.requests):
-            if request.at_ms is not None:
-                await until(ready.after(ns(request.at_ms)))
-            elif request.think_ms:
-                await until(Stamp.now().after(ns(request.think_ms)))
-            if not await self._exchange(index, request):
-                return
-
-    async def _exchange(self, index: int, request: Request) -> bool:
-        marks = ExchangeMarks(connection=self._number, request=index, method=request.method, path=request.path)
-        marks.started_at = now_ns()
-        self._note(marks)
-        try:
-            async with asyncio.timeout(None) as patience:
-                await self._send(request, marks)
-                if request.cancel_ms is not None:
-                    loop = asyncio.get_running_loop()
-                    patience.reschedule(loop.time() + request.cancel_ms / 1e3)
-                await self._receive(request, marks)
-        except TimeoutError:
-            marks.outcome = "timeout:read"
-            return False
-        except PeerGone:
-            marks.outcome = "reset"
-            return False
-        except h11.RemoteProtocolError:
-            marks.outcome = "closed_early"
-            return False
-        finally:
-            marks.ended_at = now_ns()
-        if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
-            return False
-        self._h11.start_next_cycle()
-        return True
-
-    async def _send(self, request: Request, marks: ExchangeMarks) -> None:
-        body = body_of(request)
-        headers = [("host", self._authority), *header_pairs(request)]
-        if body:
-            headers.append(("content-length", str(len(body))))
-        head = h11.Request(method=request.method, target=request.path, headers=headers)
-        octets = self._h11.send(head) or b""
-        if not body:
-            octets += self._h11.send(h11.EndOfMessage()) or b""
-        sent = await self._stream.send(octets)
-        marks.first_offset, marks.head_end, marks.last_end = sent.offset, sent.end_offset, sent.end_offset
-        if not body:
-            return
-        if request.expect_continue:
-            marks.waited_for_continue = True
-            await self._await_continue(marks)
-        parts = await _pieces(request, body, self._send_data)
-        marks.body_first, marks.last_end = parts[0].offset, parts[-1].end_offset
-
-    async def _send_data(self, data: bytes, last: bool) -> Sent:
-        octets = self._h11.send(h11.Data(data=data)) or b""
-        if last:
-            octets += self._h11.send(h11.EndOfMessage()) or b""
-        return await self._stream.send(octets)
-
-    async def _await_continue(self, marks: ExchangeMarks) -> None:
-        try:
-            async with asyncio.timeout(CONTINUE_PATIENCE_MS / 1e3):
-                event = await self._next_event()
-        except TimeoutError:
-            return
-        if isinstance(event, h11.InformationalResponse):
-            marks.interim.append(event.status_code)
-
-    async def _receive(self, request: Request, marks: ExchangeMarks) -> None:
-        pause = _ReadPause(request)
-        while not isinstance(event := await self._next_event(), h11.EndOfMessage):
-            if isinstance(event, h11.Response):
-                marks.status = event.status_code
-            elif isinstance(event, h11.InformationalResponse):
-                marks.interim.append(event.status_code)
-            elif isinstance(event, h11.Data):
-                await pause.after(len(event.data))
-            elif isinstance(event, h11.ConnectionClosed):
-                marks.outcome = "closed_early"
-                raise h11.RemoteProtocolError("closed before the answer")
-        marks.outcome = outcome_of(marks.status)
-
-    async def _next_event(self) -> object:
-        while (event := self._h11.next_event()) is h11.NEED_DATA:
-            received = await self._stream.receive()
-            self._h11.receive_data(received.data if received else b"")
-        return event
 
 
 @dataclass(slots=True)
@@ -194,7 +29,7 @@ class _Call:
 
     request: Request
     marks: ExchangeMarks
-    pause: _ReadPause
+    pause: ReadPause
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -262,7 +97,7 @@ class Http2Client:
         marks = ExchangeMarks(connection=self._number, request=-1, method=request.method, path=request.path)
         try:
             stream_id = await self._slot(marks)
-            call = _Call(request, marks, _ReadPause(request))
+            call = _Call(request, marks, ReadPause(request))
             self._calls[stream_id] = call
             await self._send(stream_id, call)
             await self._finish(stream_id, call)
@@ -307,7 +142,7 @@ class Http2Client:
         if request.expect_continue:
             marks.waited_for_continue = True
             await self._await_interim(marks)
-        parts = await _pieces(request, body, lambda data, last: self._send_data(stream_id, data, last))
+        parts = await write_pieces(request, body, lambda data, last: self._send_data(stream_id, data, last))
         marks.body_first, marks.last_end = parts[0].offset, parts[-1].end_offset
 
     async def _await_interim(self, marks: ExchangeMarks) -> None:
