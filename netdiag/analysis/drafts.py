@@ -8,6 +8,7 @@ from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.stream_timing import stream_timing
+from netdiag.analysis.third_witness import server_report
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
@@ -87,6 +88,7 @@ class Draft:
             opener_id=opener_id,
             pushed=turn.pushed,
             stream=stream_timing(turn),
+            server_report=server_report(turn),
         )
 
 

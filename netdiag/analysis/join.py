@@ -20,6 +20,7 @@ from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.recorded import Heard, application_marks, connection_record, hear, opened, operation_marks
 from netdiag.analysis.reread import marks_of
 from netdiag.analysis.stream_timing import stream_timing
+from netdiag.analysis.third_witness import server_report
 from netdiag.protocols.turn import Turn
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import AddressAttempt, Call
@@ -258,6 +259,7 @@ def _from_recording(seen: _Seen, breakdown: Breakdown) -> Exchange:
         total_ns=breakdown.total_ns,
         unattributed_ns=breakdown.unattributed_ns,
         stream=stream_timing(turn),
+        server_report=server_report(turn),
     )
 
 

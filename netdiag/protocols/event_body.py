@@ -125,10 +125,11 @@ class _WholeBody:
 class _Timeline:
     """Rows in the order of their events."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("_carriers", "rows")
 
     def __init__(self) -> None:
         self.rows: list[StreamEvent] = []
+        self._carriers: dict[int, int] = {}
 
     def add(self, kind: EventKind, size_bytes: int, moment: Moment) -> None:
         self.rows.append(
@@ -139,8 +140,13 @@ class _Timeline:
                 seen_at=moment.seen_at,
                 size_bytes=size_bytes,
                 packet=moment.packet,
+                record=None if moment.chunk_offset < 0 else self._carrier(moment.chunk_offset),
+                record_bytes=moment.chunk_bytes or None,
             )
         )
+
+    def _carrier(self, chunk_offset: int) -> int:
+        return self._carriers.setdefault(chunk_offset, len(self._carriers))
 
 
 class _SseBody:

@@ -94,7 +94,9 @@ class FrameReader:
         if self._first is None:
             chunk = self._chunk
             assert chunk is not None
-            self._first = Moment(chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet)
+            self._first = Moment(
+                chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet, chunk.offset, len(chunk.data)
+            )
         return self._first
 
     def _last_moment(self) -> Moment:
@@ -104,7 +106,9 @@ class FrameReader:
             if chunk.first_packet == chunk.last_packet and chunk.first_seen_at == chunk.last_seen_at:
                 self._last = self._first_moment()
             else:
-                self._last = Moment(chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet)
+                self._last = Moment(
+                    chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet, chunk.offset, len(chunk.data)
+                )
         return self._last
 
     def _start(self, data: bytes) -> int:

@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from netdiag.protocols.server_reports import ServerTime, read_body_times
+from netdiag.protocols.server_reports import read_body_times
+from netdiag.records.server_report import ServerTime
 from netdiag.records.stream import EventKind
 
 Json = dict[str, Any]

@@ -8,71 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from netdiag.protocols.headers import Field, find
+from netdiag.records.server_report import EdgeTcp, RateLimit, ServerReport, ServerTime
 
 _NS = 1
 _MS = 1_000_000
 _S = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ServerTime:
-    """One duration that a server claims."""
-
-    name: str
-    """``processing``, ``queue``, ``prefill``, ``first-token``, ``generation``, ``load``, ``total``, ``upstream``, ``gateway``, or
-    ``timing:NAME`` for a metric of Server-Timing."""
-    ns: int
-    source: str
-    """The header field or body member that says it."""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeTcp:
-    """Cloudflare's ``server-timing: cfL4``: the edge's own view of the TCP connection, the only look at sender-side loss there is."""
-
-    rtt_ns: int | None = None
-    min_rtt_ns: int | None = None
-    rtt_var_ns: int | None = None
-    sent: int | None = None
-    received: int | None = None
-    lost: int | None = None
-    retransmitted: int | None = None
-    delivery_rate: int | None = None
-    congestion_window: int | None = None
-    unsent_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """One budget, as the latest answer shows it."""
-
-    budget: str
-    """``requests``, ``tokens``, ``input-tokens`` …"""
-    limit: int | None
-    remaining: int | None
-    reset_ns: int | None
-    """Until it is full again, where the server says so as a duration; None where it gives an instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerReport:
-    """Everything one answer's head says."""
-
-    times: tuple[ServerTime, ...] = ()
-    edge_tcp: EdgeTcp | None = None
-    request_id: str | None = None
-    edge: str | None = None
-    """Where the edge is: an airport code, a point of presence."""
-    region: str | None = None
-    rate_limits: tuple[RateLimit, ...] = ()
-    should_retry: bool | None = None
-    """``x-should-retry``; None without it."""
-    backend: str | None = None
-    """A value that names the backend (session, region, instance): for telling uneven backends apart."""
 
 
 # Header → (name, unit). Sources: the providers' API references, listed with their caveats in the findings catalogue.

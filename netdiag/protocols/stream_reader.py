@@ -85,7 +85,9 @@ class StreamReader:
         """Of the next octet, as the beginning of something: inside a record of several segments the earliest bound."""
         if self._first is None:
             chunk = self._current()
-            self._first = Moment(chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet)
+            self._first = Moment(
+                chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet, chunk.offset, len(chunk.data)
+            )
         return self._first
 
     def last_moment(self) -> Moment:
@@ -95,7 +97,9 @@ class StreamReader:
             if chunk.first_packet == chunk.last_packet and chunk.first_seen_at == chunk.last_seen_at:
                 self._last = self.first_moment()
             else:
-                self._last = Moment(chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet)
+                self._last = Moment(
+                    chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet, chunk.offset, len(chunk.data)
+                )
         return self._last
 
     def _current(self) -> Chunk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from netdiag.protocols.server_reports import ServerTime
+from netdiag.records.server_report import ServerTime
 from netdiag.records.stream import StreamEvent
 from netdiag.wire.chunk import Moment
 

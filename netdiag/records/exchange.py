@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from netdiag.records.server_report import ServerReport
 from netdiag.records.stream import StreamTiming
 from netdiag.records.timing import ClockTimeline, Phase
 
@@ -109,6 +110,8 @@ class Exchange:
     """The exchange that paid for the set-up this one waited for (several requests on one cold connection)."""
     pushed: bool = False
     stream: StreamTiming | None = None
+    server_report: ServerReport | None = None
+    """What the answer itself says of its times, its origin and its limits; None when it says nothing of the kind."""
     clocks: dict[str, ClockTimeline] | None = None
     """Only in a probe: the same phases by ``application``, ``kernel`` and ``wire`` clock."""
     arm: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +35,8 @@ class Moment:
     seen_at: int
     deliverable_at: int
     packet: int | None
+    chunk_offset: int = field(default=-1, compare=False)
+    """Stream offset of the chunk with the octet: names the TLS record (in clear text the segment). How a stream is cut into chunks is no
+    part of what happened when, so it does not count for equality. -1 where it is not known."""
+    chunk_bytes: int = field(default=0, compare=False)
+    """Size of that chunk."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdiag.protocols.server_reports import ServerTime, read_body_times, read_headers
+from netdiag.protocols.server_reports import read_body_times, read_headers
+from netdiag.records.server_report import ServerTime
 
 MS = 1_000_000
 
