@@ -3,7 +3,7 @@
 NetdiagError
 ├── UsageError            64  impossible option or combination, unknown scenario key
 ├── CaptureFileError      65  the file cannot be read as a capture at all
-│   └── UnsupportedFormat 65  recognised (snoop, ERF, HAR …) but not a format netdiag reads
+│   └── UnsupportedFormat 65  recognised (ERF, HAR …) but not a format netdiag reads
 ├── KeyLogError           65  the key log cannot be opened
 ├── Unavailable           69  something this machine lacks
 │   ├── ToolMissing       69  dumpcap, tshark, an extra package

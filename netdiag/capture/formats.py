@@ -13,7 +13,7 @@ EMPTY = "empty"
 CONVERT = "Convert it first, for example: editcap -F pcapng INPUT OUTPUT.pcapng"
 
 SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
-    (b"snoop\0\0\0", "a snoop capture (RFC 1761)", CONVERT),
+    (b"snoop\0\0\0", "a Shomiti or Finisar capture (snoop, but not version 2)", CONVERT),
     (b"btsnoop\0", "a Bluetooth snoop capture", CONVERT),
     (b"GMBU", "a Microsoft Network Monitor 2 capture", CONVERT),
     (b"RTSS", "a Microsoft Network Monitor 1 capture", CONVERT),
@@ -54,7 +54,7 @@ def refuse(octets: Octets, path: str | None) -> CaptureFileError:
         f"not a capture file: it begins with {start[:8].hex(' ')}",
         path=path,
         offset=0,
-        advice="netdiag reads pcap and pcapng, also compressed with gzip, zstd or lz4.",
+        advice="netdiag reads pcap, pcapng and snoop, also compressed with gzip, zstd or lz4.",
     )
 
 

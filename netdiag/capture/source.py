@@ -12,6 +12,7 @@ from netdiag.capture.facts import Comment, FileFacts
 from netdiag.capture.formats import EMPTY, refuse
 from netdiag.capture.pcap import MAGICS, PcapReader
 from netdiag.capture.pcapng import PcapngReader, is_pcapng
+from netdiag.capture.snoop import SnoopReader, is_snoop
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Buffer, Interface, RawPackets, Window
@@ -57,7 +58,7 @@ class CaptureFile:
         self.path: str | None = spooled.path
         """None for standard input and unnamed files."""
         self.format: str = self._reader(self._facts).format + spooled.suffix
-        """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``empty``; with ``.gz``, ``.zst`` or ``.lz4`` appended where compressed."""
+        """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``snoop``, ``empty``; with ``.gz``, ``.zst`` or ``.lz4`` appended where compressed."""
 
     def windows(self, window_bytes: int = DEFAULT_WINDOW_BYTES, *, release: bool = True) -> Iterator[Window]:
         """All packets in windows of about ``window_bytes`` of the file. Reading starts from the beginning each time.
@@ -146,6 +147,8 @@ class CaptureFile:
             return PcapReader(self._octets, facts)
         if is_pcapng(self._octets):
             return PcapngReader(self._octets, facts)
+        if is_snoop(self._octets):
+            return SnoopReader(self._octets, facts)
         if len(start) < 4:
             return TooShort(self._octets, facts)
         raise refuse(self._octets, self._spooled.path)

@@ -6,6 +6,8 @@ from enum import IntEnum
 
 LINK_TYPE = 1 << 16
 """LINKTYPE_ values."""
+UNASSIGNED_LINK_TYPE = 0x8000
+"""With the number of a link layer that has no LINKTYPE_ value: that of a snoop file (RFC 1761 section 3)."""
 ETHERTYPE = 2 << 16
 IP_PROTOCOL = 3 << 16
 PPP = 4 << 16
@@ -265,6 +267,8 @@ LINK_TYPE_NAMES = {
 
 def link_type_name(value: int) -> str:
     """``ETHERNET``, ``IEEE802_15_4_WITHFCS`` …; the number where it has no name."""
+    if value & UNASSIGNED_LINK_TYPE:
+        return f"snoop data link {value & 0x7FFF}"
     return LINK_TYPE_NAMES.get(value, str(value))
 
 

@@ -43,7 +43,7 @@ def erf() -> bytes:
 @pytest.mark.parametrize(
     ("start", "name"),
     [
-        (b"snoop\0\0\0\0\0\0\2\0\0\0\4", "snoop"),
+        (b"snoop\0\0\0\0\0\0\4\0\0\0\4", "Shomiti"),
         (b"btsnoop\0\0\0\0\1", "Bluetooth"),
         (b"GMBU\0\2", "Network Monitor"),
         (erf(), "ERF"),

@@ -28,8 +28,7 @@ from tests.support.packets import SYN
 from tests.support.tools import needs_public_captures, public_captures, public_truth
 
 DIFFERENCES = Path(__file__).with_name("tcp_differences.toml")
-NOT_READ = {"seladb+PcapPlusPlus/solaris.snoop"}
-CAPTURES = [row for row in public_truth() if row["path"] not in NOT_READ]
+CAPTURES = public_truth()
 LEAST_AGREEMENT = 0.97
 """Of the rows of any one field, named differences counted as disagreement."""
 

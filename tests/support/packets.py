@@ -261,6 +261,21 @@ def pcap(
     return b"".join(out)
 
 
+def snoop(packets: Iterable[Timed], *, data_link: int = 4, drops: int = 0, snap_bytes: int = 262144) -> bytes:
+    """A snoop file (RFC 1761) whose last record says that so many packets were dropped."""
+    out = [b"snoop\0\0\0" + struct.pack(">II", 2, data_link)]
+    frames = list(packets)
+    for number, (at_ns, frame) in enumerate(frames, 1):
+        kept = frame[:snap_bytes]
+        padded = kept + bytes(-len(kept) % 4)
+        lost = drops if number == len(frames) else 0
+        seconds, rest = divmod(at_ns, 1_000_000_000)
+        out.append(
+            struct.pack(">IIIIII", len(frame), len(kept), 24 + len(padded), lost, seconds, rest // 1000) + padded
+        )
+    return b"".join(out)
+
+
 def option(code: int, value: bytes, *, order: str = "<") -> bytes:
     """One pcapng option, padded."""
     return struct.pack(order + "HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
