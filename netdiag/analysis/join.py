@@ -91,6 +91,7 @@ class _Seen:
 
     request: ClientRequest
     ordinal: int
+    idle_ns: int | None
     connection: ClientConnection | None
     record: Connection | None
     wire: Exchange | None
@@ -104,7 +105,7 @@ def _requests(
     recording: Recording, heard: Mapping[int, Heard], matches: Matches, connections: Sequence[Connection]
 ) -> tuple[Exchange, ...]:
     by_id = {c.id: c for c in recording.connections}
-    ordinals = ordinals_of(recording.requests)
+    ordinals, idle = ordinals_of(recording.requests), idle_of(recording.requests)
     openers = _openers(recording.requests, by_id)
     places = {request.id: place for place, request in enumerate(recording.requests)}
     done: list[Exchange] = []
@@ -117,6 +118,7 @@ def _requests(
         seen = _Seen(
             request=request,
             ordinal=ordinals[request.id],
+            idle_ns=idle[request.id],
             connection=connection,
             record=None if record_id is None else connections[record_id],
             wire=matches.exchanges.get(request.id),
@@ -143,6 +145,19 @@ def ordinals_of(requests: Iterable[ClientRequest]) -> dict[int, int]:
         places[request.id] = on.get(request.connection_id, 0)
         on[request.connection_id] = places[request.id] + 1
     return places
+
+
+def idle_of(requests: Iterable[ClientRequest]) -> dict[int, int | None]:
+    """How long each request's connection had been idle when it was written; None for the first on it, or where requests overlap."""
+    quiet_since: dict[int, int] = {}
+    idle: dict[int, int | None] = {}
+    for request in sorted(requests, key=lambda r: (r.submitted_at, r.id)):
+        before = None if request.connection_id is None else quiet_since.get(request.connection_id)
+        at = request.first_write_at
+        idle[request.id] = None if before is None or at is None or at < before else at - before
+        if request.connection_id is not None:
+            quiet_since[request.connection_id] = max(before or 0, request.ended_at)
+    return idle
 
 
 def _openers(requests: Sequence[ClientRequest], connections: Mapping[int, ClientConnection]) -> dict[int, int]:
@@ -202,6 +217,7 @@ def _exchange(seen: _Seen, id: int, opener_id: int | None) -> Exchange:
         wait_think_ns=think_ns,
         server_name=base.server_name or (None if seen.connection is None else seen.connection.sni),
         opener_id=opener_id,
+        idle_before_ns=base.idle_before_ns if base.idle_before_ns is not None else seen.idle_ns,
         stream=_with_reads(base.stream, request),
         clocks=clocks,
         arm=request.arm,

@@ -67,6 +67,9 @@ class ProbeOptions:
     max_tokens: int | None = None
     no_stream: bool = False
     key_env: str | None = None
+    tls_timeout: float = 10.0
+    first_timeout: float | None = None
+    gap_timeout: float | None = None
 
 
 SECTIONS: tuple[Section, ...] = (
@@ -81,12 +84,18 @@ SECTIONS: tuple[Section, ...] = (
             ("--cacert FILE", "Trust only these certificates (PEM)."),
             ("--resolve HOST:PORT:ADDR", "Connect to this address; repeatable."),
             ("-x, --proxy URL", "HTTP proxy; the environment's is not used."),
-            ("-m, --timeout SECONDS", "For a whole call [30]; also --max-time."),
-            ("--connect-timeout SECONDS", "For name resolution and TCP [10]."),
             ("--lab", "The built-in server on loopback, no URL."),
             ("--llm API, --model NAME", "openai, openai-responses, anthropic, raw."),
             ("--prompt TEXT|@FILE", "For --llm; --max-tokens N bounds answers [64]."),
             ("--no-stream, --key-env NAME", "Whole answers; variable with the API key."),
+        ),
+    ),
+    (
+        "Time limits, such as 6s or 500ms",
+        (
+            ("-m, --timeout, --max-time TIME", "For a whole call [30s]."),
+            ("--connect-timeout, --tls-timeout T", "Name and TCP [10s]; TLS handshake [10s]."),
+            ("--first-timeout, --gap-timeout T", "First event; silence between events."),
         ),
     ),
     (
@@ -95,7 +104,7 @@ SECTIONS: tuple[Section, ...] = (
             ("-n, --trials N", "Calls per arm [4], and one not counted."),
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
-            ("--arm WORDS", "Like h2+warm, h1+tls1.2, h2+whole; repeatable."),
+            ("--arm WORDS", "h2+warm, h1+tls1.2, h2+k8+separate, h1+idle6s."),
             ("--idle TIME, --concurrency N", "Pause before each call (6s); calls at once."),
             ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
             ("--allow-link-local", "Permit link-local and metadata addresses."),
@@ -108,12 +117,10 @@ SECTIONS: tuple[Section, ...] = (
             ("--capture-interface NAME", "By the route to the target otherwise."),
             ("-o, --output NAME", ".png .svg .pdf .json .pcapng; repeatable."),
             ("--embed-keys, --keep-keys FILE", "Keys into .pcapng; into a file. Secret!"),
-            ("--force", "Replace existing files."),
-            ("--json", "Print the JSON document instead."),
-            ("--top N", "The N slowest in full; 0 for all."),
+            ("--json, --top N", "The JSON document; the N slowest in full."),
             ("--picture WHICH", "What -o draws: waterfall, distributions."),
             ("--slo GOALS", "total=5000,p99.ttft=900,error=1%: exit 4."),
-            ("--strict", "Exit 2 when the result is partial."),
+            ("--force, --strict", "Replace files; exit 2 for a partial result."),
             ALWAYS,
         ),
     ),
@@ -144,6 +151,9 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("-A", "--user-agent")
 @click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
 @click.option("--connect-timeout", type=SECONDS, default=10.0)
+@click.option("--tls-timeout", type=SECONDS, default=10.0)
+@click.option("--first-timeout", type=SECONDS)
+@click.option("--gap-timeout", type=SECONDS)
 @click.option("--idle", type=SECONDS, default=0.0)
 @click.option("--concurrency", default=1)
 @click.option("--seed", type=int)
@@ -238,6 +248,9 @@ def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
         "resolve": options.resolve,
         "timeout_s": options.timeout,
         "connect_timeout_s": options.connect_timeout,
+        "tls_timeout_s": options.tls_timeout,
+        "first_event_timeout_s": options.first_timeout,
+        "read_timeout_s": options.gap_timeout,
         "capture": options.capture,
         "interface": options.capture_interface,
         "save_capture": capture_path(options.outputs, force=options.force),

@@ -310,7 +310,7 @@ def is_off_limits(address: str) -> bool:
 
 def _limit(timeout: float | None) -> Deadline:
     request = tracker.current.get()
-    return deadline(timeout, None if request is None else request.total_at_s)
+    return deadline(timeout, None) if request is None else deadline(timeout, request.total_at_s, request.first_at_s)
 
 
 def _least(first: float | None, second: float | None) -> float | None:

@@ -15,6 +15,7 @@ from netdiag.probe import tracker
 from netdiag.probe.backend import RecordingBackend, SessionCache
 from netdiag.probe.connection_log import Recorder
 from netdiag.probe.failures import outcome_of, reason_of
+from netdiag.probe.first_event import FirstEvent
 from netdiag.probe.plan import Arm, ProbeConfig
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.tls import KeyLog, client_context
@@ -98,7 +99,12 @@ class ArmClient:
 
     def request(self, place: Place, target: Target) -> Finished:
         """Make one request and read its whole body. Never raises for what the network or the server does."""
-        track = RequestTracker(self._recorder.clock, total_at_s=time.monotonic() + self._config.timeout_s)
+        began_s, first_s = time.monotonic(), self._config.first_event_timeout_s
+        track = RequestTracker(
+            self._recorder.clock,
+            total_at_s=began_s + self._config.timeout_s,
+            first_at_s=None if first_s is None else began_s + first_s,
+        )
         token = tracker.current.set(track)
         try:
             return self._request(place, track, target)
@@ -142,7 +148,7 @@ class ArmClient:
     def _new_client(self) -> httpx.Client:
         config = self._config
         transport = RecordingTransport(
-            self._backend, self._context, max_connections=config.concurrency, keep_alive=True, proxy=self._proxy
+            self._backend, self._context, max_connections=self.arm.concurrency, keep_alive=True, proxy=self._proxy
         )
         client = httpx.Client(
             transport=transport,
@@ -157,10 +163,12 @@ class ArmClient:
 
     def _read(self, response: httpx.Response, track: RequestTracker) -> bool:
         """Read the body as it comes, undecoded. False when it is longer than the plan allows."""
-        now, size = self._recorder.clock.now, 0
+        now, size, first = self._recorder.clock.now, 0, FirstEvent(response.headers)
         for piece in response.iter_raw():
             track.body_reads.append((now(), len(piece)))
             size += len(piece)
+            if track.first_at_s is not None and first.is_in(piece):
+                track.first_at_s = None
             if size > self._config.max_body_bytes:
                 return False
         track.last_read_at = now()

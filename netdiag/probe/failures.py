@@ -52,6 +52,10 @@ class ReadTimedOut(httpcore.ReadTimeout):
     outcome = Outcome.TIMEOUT_READ
 
 
+class FirstEventTimedOut(ReadTimedOut):
+    """Nothing of the answer's content came in time (its limit runs from the submission)."""
+
+
 class WriteTimedOut(httpcore.WriteTimeout):
     outcome = Outcome.TIMEOUT_WRITE
 

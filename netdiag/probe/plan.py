@@ -7,6 +7,7 @@ than one trial asked for, an extra trial 0 goes first: it is shown, but statisti
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ ROUTES = ("proxy", "direct")
 FAMILIES = ("ipv4", "ipv6")
 TLS_VERSIONS = ("tls1.2", "tls1.3")
 DELIVERIES = ("stream", "whole")
+CLIENTS = ("shared", "separate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,17 @@ class Arm:
     """False: connect directly although a proxy is configured."""
     delivery: str | None = None
     """With ``ProbeConfig.llm``: ``stream`` or ``whole`` answer; None leaves it to the call."""
+    concurrency: int = 1
+    """Calls at once in each of its trials."""
+    separate: bool = False
+    """Each of them with a client of its own; otherwise one client is shared."""
+    idle_s: float | None = None
+    """How long its kept connection lies idle before each call: such a call comes after an uncounted one that uses the connection."""
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether each counted call comes after one that only makes its connection busy."""
+        return self.warmth == "warm" and self.idle_s is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +103,9 @@ class ProbeConfig:
     """For name resolution and TCP together."""
     tls_timeout_s: float = 10.0
     read_timeout_s: float | None = None
-    """Longest silence of the server inside a response; None leaves only ``timeout_s``."""
+    """Longest silence of the server inside a response (a ping is life, too); None leaves only ``timeout_s``."""
+    first_event_timeout_s: float | None = None
+    """From submit to the first event of a stream (a ping is none), or the first octet of another body."""
     capture: str = "auto"
     interface: str | None = None
     """None: by the route to the target."""
@@ -105,7 +120,7 @@ class ProbeConfig:
     idle_s: float = 0.0
     """Pause before every call but the first (with ``warm``: how long the connection lies idle)."""
     concurrency: int = 1
-    """Calls in flight at once on each arm's shared client, in batches."""
+    """Calls in flight at once, in batches, on the shared client of each arm that says nothing else (``k8``, ``separate``)."""
     proxy: str | None = None
     """``http://`` or ``https://`` URL; None: none, whatever the environment says."""
     follow_redirects: bool = False
@@ -147,7 +162,11 @@ class ProbeConfig:
         """Every arm for every URL, in the order given."""
         several = len(self.urls) > 1
         targets = self.urls if self.llm is None else [llm.endpoint(url, self.llm.api) for url in self.urls]
-        return tuple(parse_arm(text, url, warm=self.warm, several=several) for url in targets for text in self.arms)
+        return tuple(
+            parse_arm(text, url, warm=self.warm, several=several, concurrency=self.concurrency)
+            for url in targets
+            for text in self.arms
+        )
 
     @property
     def rounds(self) -> range:
@@ -164,16 +183,18 @@ class ProbeConfig:
 
     def request_count(self) -> int:
         """Requests that this plan makes without retries and redirects."""
-        return len(self.rounds) * len(self.urls) * len(self.arms) * self.concurrency
+        return len(self.rounds) * sum(arm.concurrency * (2 if arm.warms_up else 1) for arm in self.arm_list())
 
 
-def parse_arm(text: str, url: str, *, warm: bool = False, several: bool = False) -> Arm:
+def parse_arm(text: str, url: str, *, warm: bool = False, several: bool = False, concurrency: int = 1) -> Arm:
     """An arm from its words. Raises ``UsageError`` for a word that is none, or two that exclude each other."""
     chosen: dict[str, str] = {}
     for word in text.lower().split("+"):
         kind = _kind_of_word(word)
         if kind is None:
-            raise UsageError(f"arm {text!r}: {word!r} is none of {', '.join(_ALL_WORDS)}")
+            raise UsageError(
+                f"arm {text!r}: {word!r} is none of {', '.join(_ALL_WORDS)}, k2 to k{MAX_CONCURRENCY}, idle6s"
+            )
         if kind in chosen:
             raise UsageError(f"arm {text!r}: {chosen[kind]!r} and {word!r} exclude each other")
         chosen[kind] = word
@@ -186,6 +207,9 @@ def parse_arm(text: str, url: str, *, warm: bool = False, several: bool = False)
         tls_version=chosen.get("tls_version"),
         proxied=chosen.get("route") != "direct",
         delivery=chosen.get("delivery"),
+        concurrency=int(chosen["concurrency"][1:]) if "concurrency" in chosen else concurrency,
+        separate=chosen.get("clients") == "separate",
+        idle_s=idle_of_word(chosen["idle"]) if "idle" in chosen else None,
     )
 
 
@@ -196,12 +220,26 @@ _WORDS = {
     "tls_version": TLS_VERSIONS,
     "route": ROUTES,
     "delivery": DELIVERIES,
+    "clients": CLIENTS,
 }
+_CONCURRENCY_WORD = re.compile(r"k\d{1,3}")
+_IDLE_WORD = re.compile(r"idle(\d{1,6}(?:\.\d{1,3})?)(ms|s|min)")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 _ALL_WORDS = tuple(word for words in _WORDS.values() for word in words)
 
 
 def _kind_of_word(word: str) -> str | None:
+    if _CONCURRENCY_WORD.fullmatch(word):
+        return "concurrency"
+    if _IDLE_WORD.fullmatch(word):
+        return "idle"
     return next((kind for kind, words in _WORDS.items() if word in words), None)
+
+
+def idle_of_word(word: str) -> float | None:
+    """Seconds of ``idle6s``, ``idle500ms``; None for another word."""
+    found = _IDLE_WORD.fullmatch(word)
+    return None if found is None else float(found[1]) * _SECONDS[found[2]]
 
 
 def _problems(config: ProbeConfig) -> Iterator[str]:
@@ -214,7 +252,7 @@ def _problems(config: ProbeConfig) -> Iterator[str]:
     if len(set(config.arms)) < len(config.arms):
         yield "the same arm is given twice"
     for text in config.arms:
-        parse_arm(text, "")
+        yield from _arm_problems(parse_arm(text, ""), config.warm)
     if config.trials < 1:
         yield f"{config.trials} trials: at least 1 is needed"
     if not 1 <= config.concurrency <= MAX_CONCURRENCY:
@@ -225,12 +263,28 @@ def _problems(config: ProbeConfig) -> Iterator[str]:
         yield f"capture backend {config.capture!r} is none of {', '.join(CAPTURE_BACKENDS)}"
     if config.proxy is not None and urlsplit(config.proxy).scheme not in ("http", "https"):
         yield f"proxy {redact_target(config.proxy)!r}: only http:// and https:// proxies are supported"
-    if min(config.timeout_s, config.connect_timeout_s, config.tls_timeout_s) <= 0:
+    limits = (
+        config.timeout_s,
+        config.connect_timeout_s,
+        config.tls_timeout_s,
+        config.read_timeout_s,
+        config.first_event_timeout_s,
+    )
+    if min(limit for limit in limits if limit is not None) <= 0:
         yield "a time limit must be above 0 s"
     if not 0 <= config.idle_s <= 3_600:
         yield "the pause must be between 0 s and 3600 s"
     yield from _header_problems(config)
     yield from _llm_problems(config)
+
+
+def _arm_problems(arm: Arm, warm: bool) -> Iterator[str]:
+    if not 1 <= arm.concurrency <= MAX_CONCURRENCY:
+        yield f"arm {arm.name!r}: concurrency {arm.concurrency} is outside 1 to {MAX_CONCURRENCY}"
+    if arm.idle_s is not None and not 0 <= arm.idle_s <= 3_600:
+        yield f"arm {arm.name!r}: the pause must be between 0 s and 3600 s"
+    if arm.idle_s is not None and arm.warmth != "warm" and not warm:
+        yield f"arm {arm.name!r}: only a kept connection lies idle (add warm)"
 
 
 def _url_problems(url: str) -> Iterator[str]:

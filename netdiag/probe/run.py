@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpcore
@@ -27,6 +28,7 @@ from netdiag.units import NS_PER_S
 
 _LONGEST_PAUSE_S = 60
 _FEW_REFUSALS, _REFUSED_SHARE = 5, 0.1
+_REFUSALS = frozenset({429, 503, 529})
 
 Progress = Callable[[int, int], None]
 """Called with (requests done, requests planned)."""
@@ -63,9 +65,13 @@ class _Run:
 
     def carry_out(self) -> Recording:
         with contextlib.ExitStack() as stack:
-            clients = {arm.name: stack.enter_context(self._client(arm)) for arm in self._arms}
+            clients = {
+                arm.name: [stack.enter_context(self._client(arm)) for _ in _clients_of(arm)] for arm in self._arms
+            }
             for trial in self._pending():
-                self._make(clients[trial.arm.name], trial)
+                if trial.arm.warms_up and trial.number:
+                    self._make(clients[trial.arm.name], dataclasses.replace(trial, number=0))
+                self._make(clients[trial.arm.name], trial, idle_s=trial.arm.idle_s)
         return self._recording()
 
     def _client(self, arm: Arm) -> ArmClient:
@@ -78,11 +84,14 @@ class _Run:
             if trial.arm.name not in self._unsupported:
                 yield trial
 
-    def _make(self, client: ArmClient, trial: Trial) -> None:
-        self._pause()
-        results = self._batch(client, trial)
+    def _make(self, clients: Sequence[ArmClient], trial: Trial, *, idle_s: float | None = None) -> None:
+        self._pause(self._config.idle_s if idle_s is None else idle_s, trial.arm.concurrency)
+        if self._stop.is_set():
+            return
+        results = self._batch(clients, trial)
         if trial.arm.warmth != "warm":
-            client.renew()
+            for client in clients:
+                client.renew()
         finished = [one for result in results for one in result.attempts]
         reason = next(filter(None, (_unsupported(trial.arm, one) for one in finished)), None)
         if reason is not None and not self._spoke(trial.arm):
@@ -95,18 +104,19 @@ class _Run:
         if self._progress is not None:
             self._progress(self._made, self._config.request_count())
 
-    def _batch(self, client: ArmClient, trial: Trial) -> list[CallResult]:
-        """``concurrency`` calls at once on the arm's client."""
-        count = self._config.concurrency
+    def _batch(self, clients: Sequence[ArmClient], trial: Trial) -> list[CallResult]:
+        """As many calls at once as the arm says, on its one client or each on its own."""
+        count = trial.arm.concurrency
         budget = max(1, (MAX_REQUESTS - self._made) // count)
         if count == 1:
-            return [self._caller.call(client, trial, budget)]
+            return [self._caller.call(clients[0], trial, budget)]
+        each = [clients[i % len(clients)] for i in range(count)]
         with ThreadPoolExecutor(count, thread_name_prefix="netdiag-call") as pool:
-            return list(pool.map(lambda _: self._caller.call(client, trial, budget), range(count)))
+            return list(pool.map(lambda client: self._caller.call(client, trial, budget), each))
 
     def _mind_the_server(self, finished: list[Finished]) -> None:
         """A 429 or 503 makes every arm wait as long as it asks, and a little longer by chance; too many of them end the run."""
-        refused = [one for one in finished if one.record.status in (429, 503)]
+        refused = [one for one in finished if one.record.status in _REFUSALS]
         self._refusals += len(refused)
         for one in refused:
             headers = {} if one.headers is None else {k.lower(): v for k, v in one.headers.items()}
@@ -127,14 +137,14 @@ class _Run:
     def _end(self, reason: str) -> None:
         self._ended_early = self._ended_early or reason
 
-    def _pause(self) -> None:
-        """Keep the rate below the ceiling, wait as a server asked, and idle as the plan says."""
+    def _pause(self, idle_s: float, count: int) -> None:
+        """Keep the rate below the ceiling, wait as a server asked, and idle as the plan or the arm says."""
         wait_s = self._next_start_s - time.monotonic()
         if self._made:
-            wait_s = max(wait_s, self._config.idle_s)
+            wait_s = max(wait_s, idle_s)
         if wait_s > 0:
             self._stop.wait(wait_s)
-        self._next_start_s = time.monotonic() + self._config.concurrency / MAX_PER_SECOND
+        self._next_start_s = time.monotonic() + count / MAX_PER_SECOND
 
     def _spoke(self, arm: Arm) -> bool:
         """Whether an earlier request of the arm got an answer: then the protocol is not the reason."""
@@ -174,6 +184,10 @@ class _Run:
             verification="off (--insecure)" if self._config.insecure else "on",
             clock_step_ns=self._clock.step_ns(),
         )
+
+
+def _clients_of(arm: Arm) -> range:
+    return range(arm.concurrency if arm.separate else 1)
 
 
 def _unsupported(arm: Arm, finished: Finished) -> str | None:

@@ -26,6 +26,8 @@ class RequestTracker:
     clock: ProbeClock
     total_at_s: float | None = None
     """End of the whole call, on the monotonic clock."""
+    first_at_s: float | None = None
+    """When the answer's first event must be there, likewise; None once it is, or without such a limit."""
     submitted_at: int = 0
     assigned_at: int | None = None
     first_write_at: int | None = None

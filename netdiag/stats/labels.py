@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
+from netdiag.units import NS_PER_S, format_duration
 
 _PROTOCOLS = {"h1": ("http/1.0", "http/1.1"), "h2": ("h2",)}
+_IDLE = re.compile(r"idle(\d{1,6}(?:\.\d{1,3})?)(ms|s|min)")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+_IDLE_SLACK_S = 1.0
+"""A server's tail and the rate limit may lengthen a pause."""
 _TLS_VERSIONS = {"tls1.2": "TLSv1.2", "tls1.3": "TLSv1.3"}
 
 
@@ -15,7 +22,8 @@ def mislabelled(exchange: Exchange, connection: Connection | None) -> str | None
         return None
     words = set(exchange.arm.rpartition(" ")[2].lower().split("+"))
     return (
-        _protocol(words, exchange)
+        _idle(words, exchange)
+        or _protocol(words, exchange)
         or _warmth(words, exchange, connection)
         or _connection(words, connection)
         or _delivery(words, exchange)
@@ -38,6 +46,17 @@ def _warmth(words: set[str], exchange: Exchange, connection: Connection | None) 
     if "resumed" in words and resumed is False:
         return "resumed trial with a full handshake"
     return "cold trial with a resumed session" if "cold" in words and resumed else None
+
+
+def _idle(words: set[str], exchange: Exchange) -> str | None:
+    """A connection that lay idle for another time than its arm says answers another question."""
+    asked = next((found for word in words if (found := _IDLE.fullmatch(word))), None)
+    if asked is None or exchange.idle_before_ns is None:
+        return None
+    idle_s, actual_s = float(asked[1]) * _SECONDS[asked[2]], exchange.idle_before_ns / NS_PER_S
+    if idle_s * 0.9 <= actual_s <= idle_s * 1.1 + _IDLE_SLACK_S:
+        return None
+    return f"{asked[0]} trial after {format_duration(exchange.idle_before_ns)} of idleness"
 
 
 def _connection(words: set[str], connection: Connection | None) -> str | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from netdiag.records.exchange import Exchange
 from netdiag.records.statistics import Throughput
-from netdiag.stats.proportion import lower_bound, upper_bound
 from netdiag.units import NS_PER_S
 
 _EACH_SIDE = 0.975
@@ -17,6 +16,8 @@ def throughput(rows: Sequence[Exchange]) -> Throughput | None:
     """Of one arm's requests. Pauses between them do not count: a probe that waits between calls is not a slow server. None without any."""
     if not rows:
         return None
+    from netdiag.stats.proportion import lower_bound, upper_bound  # scipy: not for those who only read a file
+
     failed = sum(row.failed for row in rows)
     received = sum(row.response_bytes or 0 for row in rows)
     in_flight_ns = covered_ns((row.started_at, row.ended_at) for row in rows)
