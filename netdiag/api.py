@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.analysis.selection import Filter, select
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.errors import KeyLogError, UsageError
+from netdiag.parallel import map_forked
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
 from netdiag.records.analysis import Analysis
 from netdiag.records.command import CommandRun
@@ -46,14 +48,16 @@ def analyze(
     *,
     keylog: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    jobs: int = 1,
 ) -> Analysis:
     """Split every request of a capture file into its phases.
 
     ``path`` is a file name, ``-`` for standard input, or an open binary file. ``keylog`` is a TLS key log (SSLKEYLOGFILE format); secrets
     embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
-    when the key log cannot be opened; damaged traffic is in the result's ``anomalies``.
+    when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` processes share the work on a large
+    capture (where processes can be forked); the result is the same.
     """
-    return _analyze(path, None if keylog is None else _read_keylog(keylog), progress)
+    return _analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs)
 
 
 def probe(
@@ -228,7 +232,7 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
             unsupported=recording.unsupported,
         )
         joined = join(ours(dataclasses.replace(analysis, source=source), recording), recording)
-    rows = statistics(joined.exchanges)
+    rows = statistics(joined.exchanges, joined.connections)
     return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows, joined.connections))
 
 
@@ -277,7 +281,9 @@ def _source_without_packets(measurement: Measurement) -> Source:
     )
 
 
-def _analyze(path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None) -> Analysis:
+def _analyze(
+    path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None, jobs: int = 1
+) -> Analysis:
     with open_capture(path) as capture:
         secrets: list[KeyLog] = []
 
@@ -285,7 +291,8 @@ def _analyze(path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progr
             secrets.append(_all_keys(given, capture.secrets))
             return secrets[0] or None
 
-        found = analyse(_reported(capture, progress), keylog=keys)
+        run = None if jobs < 2 else functools.partial(map_forked, jobs=jobs)
+        found = analyse(_reported(capture, progress), keylog=keys, run=run)
         return _conclude(capture, found, secrets[0] if secrets else KeyLog())
 
 

@@ -65,7 +65,7 @@ class MarkTable:
     connection: Int64
     """Id."""
     position: Int64
-    """Rises with the order of a connection's exchanges."""
+    """Among the exchanges of its connection, from 0."""
     marks: dict[Milestone, Int64]
     """ABSENT where an exchange has none."""
     ended: Int64
@@ -174,7 +174,7 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
     columns = {m: np.array(column, np.int64) for m, column in marks.items()}
     return MarkTable(
         connection=np.array([0 if d.connection is None else d.connection.id for d in drafts], np.int64),
-        position=np.arange(len(drafts)),
+        position=_positions(drafts),
         marks={m: column for m, column in columns.items() if (column != ABSENT).any()},
         ended=np.array([ABSENT if d.ended is None else d.ended.at for d in drafts], np.int64),
         arms=tuple(arm_of(protocol, reused=reused) for protocol, reused in arms),
@@ -183,6 +183,16 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
         pushed=np.array([d.turn is not None and d.turn.pushed for d in drafts], np.bool_),
         since_request=_stream_times(streams, len(drafts)),
     )
+
+
+def _positions(drafts: Sequence[Draft]) -> Int64:
+    seen: dict[int, int] = {}
+    found = np.zeros(len(drafts), np.int64)
+    for place, draft in enumerate(drafts):
+        connection = 0 if draft.connection is None else draft.connection.id
+        found[place] = seen.get(connection, 0)
+        seen[connection] = seen.get(connection, 0) + 1
+    return found
 
 
 def _stream_times(streams: Iterable[tuple[int, Draft]], count: int) -> dict[str, Int64]:

@@ -86,6 +86,10 @@ class Part:
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
         """Numbered from 0 here; their ids are the whole capture's."""
         self._own = self._drafts()
+        self._own_of: dict[int, list[Draft]] = {}
+        for draft in self._own:
+            if draft.connection is not None:
+                self._own_of.setdefault(draft.connection.id - first_id, []).append(draft)
         self._twice = flows.transmissions.twice if flows.count else None
 
     def __len__(self) -> int:
@@ -107,12 +111,11 @@ class Part:
             data_copies=0 if self._twice is None else self._twice.data_copies,
         )
 
-    def draft(self, row: int, table: MarkTable) -> Draft:
-        """What stands in a row of ``facts().exchanges``."""
-        if row < len(self._own):
-            return self._own[row]
-        i = int(table.connection[row]) - self._first_id
-        return self._requests(i, self._said(i), {0: self._sealed.told(self._row[i])})[int(table.position[row])]
+    def draft(self, i: int, ordinal: int) -> Draft:
+        """An exchange of connection ``i`` (from 0), the first of which is number 0."""
+        if i in self._row:
+            return self._requests(i, self._said(i), {0: self._sealed.told(self._row[i])})[ordinal]
+        return self._own_of[i][ordinal]
 
     def dials(self, addresses: Set[str]) -> list[Dial]:
         """The connections to any of the addresses, as attempts to reach them."""

@@ -14,7 +14,7 @@ from netdiag.analysis.gather import Gathered, gather
 from netdiag.analysis.over_udp import OverUdp
 from netdiag.analysis.pairing import pair
 from netdiag.analysis.part import Context
-from netdiag.analysis.parts import Parts
+from netdiag.analysis.parts import Parts, Runner
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.unreachable import unreachable
 from netdiag.protocols.tls.keylog import KeyLog
@@ -39,8 +39,11 @@ class Analysed:
     """TLS sessions that the keys opened."""
 
 
-def analyse(windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = lambda: None) -> Analysed:
-    """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too."""
+def analyse(
+    windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = lambda: None, run: Runner | None = None
+) -> Analysed:
+    """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too; ``run`` may spread
+    the work over processes."""
     gathered = gather(windows)
     grouped = group(gathered.packets, gathered.buffer)
     over_udp = OverUdp(gathered, first_id=len(grouped))
@@ -48,7 +51,7 @@ def analyse(windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = 
     known = _addresses(names.resolutions(messages))
     ends_at = gathered.last_at or 0
     refusals = unreachable(grouped, gathered.icmp)
-    parts = Parts(grouped, Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals=refusals))
+    parts = Parts(grouped, Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals=refusals), run)
     found = names.resolutions([*messages, *parts.name_messages])
     lookups = pair(found, [*parts.dials(_addresses(found), known), *over_udp.dials()])
     return Analysed(

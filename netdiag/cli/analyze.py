@@ -37,6 +37,7 @@ class AnalyzeOptions:
     exchange: int | None
     top: int | None
     strict: bool
+    jobs: int | None
     picture: str | None
     slo: str | None
 
@@ -57,6 +58,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--keylog FILE", "TLS session keys (SSLKEYLOGFILE format); those inside a pcapng are found alone."),
             ("--filter KEY=VALUE", "host=, port=, sni= (* and ? allowed), time=FROM..TO; repeatable."),
             ("--connection N", "Only this connection; repeatable."),
+            ("--jobs N", "Processes for a large capture (default: one per processor, at most 4)."),
         ),
     ),
     (
@@ -96,6 +98,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")))
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
+@click.option("--jobs", type=click.IntRange(min=1))
 @common_options
 def analyze(**options: object) -> int:
     """Split every request of capture files into its phases.
@@ -186,12 +189,20 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from netdiag.stats.distribution import statistics
 
     with progress(file.path, quiet=options.json or options.jsonl) as report:
-        whole = api.analyze(file.path, keylog=options.keylog, progress=report)
+        whole = api.analyze(file.path, keylog=options.keylog, progress=report, jobs=_jobs(options))
     chosen = words.filter(whole.source.first_at)
     if not chosen:
         return whole
     part = select(whole, chosen)
     return replace(part, statistics=statistics(part.exchanges))
+
+
+def _jobs(options: AnalyzeOptions) -> int:
+    """Where every record is wanted, one process: only it has them all."""
+    from netdiag.parallel import processors
+
+    every_record = options.json or options.jsonl or options.outputs or options.filters or options.top is not None
+    return options.jobs or (1 if every_record else processors())
 
 
 def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:

@@ -1,8 +1,9 @@
-"""Connections judged by columns against the same connections heard one by one, and captures in one part against the same in many: every
-record, number and ranking must be equal."""
+"""Connections judged by columns against the same connections heard one by one, and captures in one part and one process against
+the same in many: every record, number and ranking must be equal."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import open_capture
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
+from netdiag.parallel import map_forked
 from netdiag.records.exchange_table import outcome_counts, slowest
 from netdiag.stats.distribution import statistics
 from tests.support.public_captures import folder, index
@@ -22,9 +24,9 @@ from tests.support.tools import needs_public_captures
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*.pcapng"))
 
 
-def everything(path: Path) -> tuple[Any, ...]:
+def everything(path: Path, jobs: int = 1) -> tuple[Any, ...]:
     with open_capture(str(path)) as capture:
-        found = analyse(capture.windows())
+        found = analyse(capture.windows(), run=partial(map_forked, jobs=jobs))
         tables = (found.connections, found.resolutions, found.exchanges, found.anomalies)
         return (*(plain(list(table)) for table in tables), *answers(found))
 
@@ -43,10 +45,10 @@ def compare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(part, "sealed", _nothing_sealed)
         assert everything(path) == by_columns
-    for size in (1, 50):
+    for size, jobs in ((1, 1), (50, 1), (30, 3)):
         with monkeypatch.context() as patch:
             patch.setattr(parts, "PART_PACKETS", size)
-            assert everything(path) == by_columns
+            assert everything(path, jobs) == by_columns
 
 
 def _nothing_sealed(*arguments: Any) -> Any:
