@@ -20,7 +20,7 @@ def assert_exact(document: dict[str, Any]) -> None:
     assert sum_is_total(done.analysis) == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(document=SCENARIOS)
 def test_every_phase_of_a_drawn_conversation(document: dict[str, Any]) -> None:
     assert_exact(document)

@@ -13,7 +13,7 @@ from netdiag.lab.builder.output import record
 from tests.support.scenarios import SCENARIOS, scenario_of
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(document=SCENARIOS)
 def test_every_octet_arrives_once_and_in_order(document: dict[str, Any]) -> None:
     built = build(scenario_of(document))
@@ -30,7 +30,7 @@ def test_every_octet_arrives_once_and_in_order(document: dict[str, Any]) -> None
         assert seen.server.frontier == len(server.sender.stream)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(document=SCENARIOS)
 def test_the_truth_adds_up_and_repeats(document: dict[str, Any]) -> None:
     once, again = record(scenario_of(document)), record(scenario_of(document))

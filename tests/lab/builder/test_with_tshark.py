@@ -22,6 +22,25 @@ _NOT_READABLE = {"cut-frames", "begins-late", "lost-by-capture", "refused"}
 """By design: octets are missing, or there is no answer. (Keys may be missing too: the scenario says so.)"""
 _BROKEN_OFF = {"reset-in-body", "truncated-body"}
 """The answer is incomplete; tshark then shows no HTTP/1 head."""
+_NOTHING_NEW = {
+    "at-server",
+    "buffering-hop",
+    "cold-start",
+    "connection-each-time",
+    "idle-close",
+    "long-prompt",
+    "rate-limited",
+    "server-queue",
+    "slow-dns",
+    "slow-link",
+    "slow-path",
+    "slow-start",
+    "stream-stall",
+    "tls-slow-server",
+    "without-keys",
+}
+"""Their octets are like others', only the times differ: witnessed in long runs."""
+WITNESSED = [pytest.param(n, marks=pytest.mark.slow if n in _NOTHING_NEW else ()) for n in bundled_names()]
 _CHECKS = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-o", "tcp.reassemble_out_of_order:TRUE")
 
 
@@ -38,7 +57,7 @@ def fields(file: Path, wanted: str, *names: str) -> list[list[str]]:
     return tshark(file, "-Y", wanted, "-T", "fields", *(word for name in names for word in ("-e", name)))
 
 
-@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("name", WITNESSED)
 def test_reads_every_scenario_without_complaint(name: str, tmp_path: Path) -> None:
     recorded = record(bundled(name))
     file = tmp_path / "x.pcapng"
