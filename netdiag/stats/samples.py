@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from netdiag.records.analysis import Analysis
@@ -37,20 +38,57 @@ def samples_of(analysis: Analysis) -> list[Sample]:
 def samples(
     exchanges: Iterable[Exchange], statistics: Sequence[Statistics], connections: Sequence[Connection]
 ) -> list[Sample]:
-    """The calls that ``statistics`` counts; with several attempts or calls in one trial of an arm, only the first is a neighbour of
-    anything and the others are left out."""
+    """The calls that ``statistics`` counts, one row for each trial of an arm: see ``_by_trial``."""
     uncounted = {row.exchange_id for s in statistics for row in s.excluded}
-    found: list[Sample] = []
-    seen: set[tuple[str, int]] = set()
+    found: list[_Timed] = []
     for exchange in exchanges:
-        arm, trial = arm_of(exchange), exchange.trial
-        if exchange.id in uncounted or (trial is not None and (arm, trial) in seen):
+        if exchange.id in uncounted:
             continue
-        if trial is not None:
-            seen.add((arm, trial))
         connection = None if exchange.connection_id is None or not connections else connections[exchange.connection_id]
-        found.append(_sample(exchange, connection))
-    return found
+        found.append(_Timed(exchange.started_at, exchange.ended_at, exchange.call_id, _sample(exchange, connection)))
+    return _by_trial(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A row before its trial is put together."""
+
+    started_at: int
+    ended_at: int
+    call_id: int | None
+    sample: Sample
+
+
+def _by_trial(rows: Iterable[_Timed]) -> list[Sample]:
+    """Rows without a trial as they are; of each trial of an arm one row, in the order in which they first appear.
+
+    Of a call with several attempts the first one that counts is its neighbours' like. Calls made at once are one batch: its quantities are
+    the median over them, and ``batch`` (``batch_first_event``) is the time from the first submission until the last one was done (or spoke).
+    """
+    trials: dict[tuple[str, int | None, int], dict[int | None, _Timed]] = {}
+    for place, row in enumerate(rows):
+        trial = row.sample.trial
+        key = (row.sample.arm, trial, place if trial is None else 0)
+        trials.setdefault(key, {}).setdefault(row.call_id, row)
+    return [_batch(list(calls.values())) for calls in trials.values()]
+
+
+def _batch(rows: Sequence[_Timed]) -> Sample:
+    first = rows[0].sample
+    if len(rows) == 1:
+        return first
+    names = dict.fromkeys(name for row in rows for name in row.sample.durations_ns)
+    together = {n: round(median(r.sample.durations_ns[n] for r in rows if n in r.sample.durations_ns)) for n in names}
+    began = min(row.started_at for row in rows)
+    together["batch"] = max(row.ended_at for row in rows) - began
+    spoke = [
+        row.started_at + row.sample.durations_ns["first_event"]
+        for row in rows
+        if "first_event" in row.sample.durations_ns
+    ]
+    if len(spoke) == len(rows):
+        together["batch_first_event"] = max(spoke) - began
+    return replace(first, durations_ns=together)
 
 
 def _sample(exchange: Exchange, connection: Connection | None) -> Sample:
@@ -78,11 +116,16 @@ def samples_of_document(document: Mapping[str, Any]) -> list[Sample]:
     """The same from a JSON document (version 1). Rows that are not as the schema says raise ``KeyError`` or ``TypeError``."""
     uncounted = {row["exchange_id"] for s in document["statistics"] for row in s["excluded"]}
     connections = {c["id"]: c for c in document["connections"]}
-    return [
-        _sample_of_row(row, connections.get(row["connection_id"]))
+    return _by_trial(
+        _Timed(
+            row["started_at"],
+            row["started_at"] + row["total_ns"],
+            row.get("call_id"),
+            _sample_of_row(row, connections.get(row["connection_id"])),
+        )
         for row in document["exchanges"]
         if row["id"] not in uncounted
-    ]
+    )
 
 
 def _sample_of_row(row: Mapping[str, Any], connection: Mapping[str, Any] | None) -> Sample:

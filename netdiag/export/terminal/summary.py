@@ -151,7 +151,7 @@ def _folds(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
     for c in comparisons:
-        if not (c.primary or c.quantity == "total"):
+        if not (c.primary or c.quantity in ("total", "batch")):
             continue
         interval = f" [{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]" if c.lo_ns is not None and c.hi_ns is not None else ""
         more = (
