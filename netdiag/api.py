@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import functools
 import os
@@ -12,12 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from netdiag.analysis.behind import behind, frames_of
 from netdiag.analysis.gather import gather
-from netdiag.analysis.join import join, without_packets
-from netdiag.analysis.matching import ours
 from netdiag.analysis.pipeline import Analysed, analyse
-from netdiag.analysis.selection import Filter, select
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.errors import KeyLogError, UsageError
 from netdiag.parallel import map_forked
@@ -87,6 +82,8 @@ async def aprobe(
     **options: Any,
 ) -> Analysis:
     """As ``probe``, in a worker thread. Cancelling it ends the run after the request in flight."""
+    import asyncio
+
     stop = threading.Event()
     try:
         return await asyncio.to_thread(probe, config, progress=progress, stop=stop, **options)
@@ -125,6 +122,8 @@ def lanes(
     ``analysis`` is the file's, where it is there already. Raises ``UsageError`` when there is no such exchange (or the file is standard
     input, which cannot be read again), and what ``analyze`` raises.
     """
+    from netdiag.analysis.behind import behind
+
     if os.fspath(path) == "-":
         raise UsageError("standard input cannot be read again for its packets; give a file")
     whole = analyze(path, keylog=keylog) if analysis is None else analysis
@@ -150,6 +149,7 @@ def annotate(
     session keys of ``keylog`` and of the original into the copy, which is then as secret as the traffic. Raises ``OutputError``, and
     ``UsageError`` for standard input, which cannot be read again.
     """
+    from netdiag.analysis.behind import frames_of
     from netdiag.capture.annotate import copy
     from netdiag.export.comments import comments
     from netdiag.outfile import replacing
@@ -214,6 +214,8 @@ def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) ->
 
 
 def _analysed_probe(measurement: Measurement) -> Analysis:
+    from netdiag.analysis.join import join, without_packets
+    from netdiag.analysis.matching import ours
     from netdiag.stats.arms import compare_arms
 
     recording, captured = measurement.recording, measurement.captured
@@ -237,6 +239,8 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
 
 
 def _analysed_command(observation: Observation) -> Analysis:
+    from netdiag.analysis.selection import Filter, select
+
     captured = observation.captured
     analysis = _analyze(captured.path, observation.keylog, None)
     randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
