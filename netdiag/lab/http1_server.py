@@ -15,6 +15,7 @@ from netdiag.lab.link import Connection, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 from netdiag.lab.work import Backend
+from netdiag.protocols.redact import redact_target
 
 
 class IdleTimeout(Exception):
@@ -119,7 +120,7 @@ class Http1Conversation:
     # --- the answer ------------------------------------------------------------------------------------------------
 
     async def _exchange(self, request: LabRequest, behaviour: Behaviour, last: Received) -> str | None:
-        facts = {"method": request.method, "path": request.target, "body_bytes": len(request.body)}
+        facts = {"method": request.method, "path": redact_target(request.target), "body_bytes": len(request.body)}
         self._row("request-last", last.at, **facts)
         answer = self._backend.app.answer(request)
         sink = _Http1Sink(self._link, self._h11, closing=self._closing(answer))

@@ -21,6 +21,7 @@ from netdiag.lab.link import Connection, PeerGone, Received, Sent, joined, place
 from netdiag.lab.perform import BrokenOff, Performance
 from netdiag.lab.truth import TruthLog
 from netdiag.lab.work import Backend
+from netdiag.protocols.redact import redact_target
 
 DEFAULT_WINDOW = 65_535
 _LARGEST_FLUSH = 1 << 17
@@ -185,7 +186,7 @@ class Http2Conversation:
 
     async def _exchange(self, stream_id: int, stream: _Stream, last: Received) -> None:
         request = _request(stream)
-        facts = {"method": request.method, "path": request.target, "body_bytes": len(request.body)}
+        facts = {"method": request.method, "path": redact_target(request.target), "body_bytes": len(request.body)}
         self._row(stream.request, "request-last", last.at, **facts)
         answer = self._backend.app.answer(request)
         try:

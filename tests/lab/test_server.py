@@ -40,3 +40,13 @@ def test_streams_events_at_their_times_one_by_one(start_lab: StartLab, protocol:
         assert event.scheduled_at <= event.written_at <= read_at
     texts = [e.scheduled_at for e in exchange.events if e.kind == "text"]
     assert {b - a for a, b in pairwise(texts)} == {20_000_000}
+
+
+def test_secrets_in_a_target_are_not_written_down(start_lab: StartLab, protocol: str) -> None:
+    server = start_lab()
+    with client_for(server, protocol) as client:
+        client.get("/v1/models?api_key=sk-very-secret&wait_ms=1")
+    (exchange,) = server.log.settle().exchanges()
+    assert exchange.path is not None
+    assert "sk-very-secret" not in exchange.path
+    assert "wait_ms=1" in exchange.path
