@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
+from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.analysis.third_witness import server_report
 from netdiag.protocols.turn import Turn
@@ -87,9 +88,12 @@ class Draft:
             server_name=self.server_name,
             opener_id=opener_id,
             pushed=turn.pushed,
-            stream=stream_timing(turn),
+            stream=stream_timing(turn, Surroundings(rtt_ns=self._rtt_ns(), held_up=held)),
             server_report=server_report(turn),
         )
+
+    def _rtt_ns(self) -> int | None:
+        return None if self.connection is None else path_rtt_ns(self.connection)
 
 
 NOTHING_READ = Turn(ordinal=0, protocol="")

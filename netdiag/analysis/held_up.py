@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from netdiag.wire.stalls import StallKind, Stalls
-from netdiag.wire.tables import Int64
+from netdiag.wire.tables import NONE, Bool, Int64
 
+CLIENT, SERVER = 0, 1
 _LOSS = (StallKind.LOSS,)
+_MOST_PACKETS = 20
 _WINDOW = (StallKind.ZERO_WINDOW, StallKind.FULL_WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """What the packets show of an interval."""
+
+    ns: int
+    """Time of it that was spent so; what overlaps is counted once."""
+    ends_it: bool
+    """The interval ended when this did."""
+    packets: tuple[int, ...]
 
 
 class HeldUp:
@@ -34,6 +48,33 @@ class HeldUp:
     def window_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which a sender was stopped by a full or zero window."""
         return self._overlap_ns(_WINDOW, started_at, ended_at)
+
+    def answer_holes(self, started_at: int, ended_at: int) -> Witnessed:
+        """Octets of the server that had arrived but waited for others."""
+        return self._witnessed(self._is(SERVER, StallKind.LOSS, StallKind.REORDERING), started_at, ended_at)
+
+    def answer_windows(self, started_at: int, ended_at: int) -> Witnessed:
+        """The server could not send: the client did not read, so its window was closed or full."""
+        closed = self._is(CLIENT, StallKind.ZERO_WINDOW) | self._is(SERVER, StallKind.FULL_WINDOW)
+        return self._witnessed(closed, started_at, ended_at)
+
+    def answer_unseen_losses(self, started_at: int, ended_at: int) -> Witnessed:
+        """Packets of the server that it numbered but that never came, their octets coming after silence as if new."""
+        return self._witnessed(self._is(SERVER, StallKind.UNSEEN_LOSS), started_at, ended_at)
+
+    def _is(self, direction: int, *kinds: StallKind) -> Bool:
+        found: Bool = (self._stalls.direction == direction) & np.isin(self._stalls.kind, kinds)
+        return found
+
+    def _witnessed(self, chosen: Bool, started_at: int, ended_at: int) -> Witnessed:
+        rows = self._stalls.take(chosen & (self._stalls.started_at < ended_at) & (self._stalls.ended_at > started_at))
+        begins, ends = np.maximum(rows.started_at, started_at), np.minimum(rows.ended_at, ended_at)
+        packets = np.unique(np.concatenate((rows.first_packet, rows.last_packet)))
+        return Witnessed(
+            ns=_union_ns(begins, ends),
+            ends_it=bool((rows.ended_at == ended_at).any()),
+            packets=tuple(packets[packets != NONE].tolist()[:_MOST_PACKETS]),
+        )
 
     def _overlap_ns(self, kinds: tuple[StallKind, ...], started_at: int, ended_at: int) -> int:
         if not len(self._stalls):

@@ -8,18 +8,18 @@ connection, reading what had arrived) is laid around it.
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from netdiag.analysis.clocks import align
-from netdiag.analysis.drafts import NOTHING_READ, wait_shares_ns
+from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.matching import Matches, match
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.recorded import Heard, application_marks, connection_record, hear, opened, operation_marks
 from netdiag.analysis.reread import marks_of
-from netdiag.analysis.stream_timing import stream_timing
+from netdiag.analysis.stalls import Surroundings
+from netdiag.analysis.stream_timing import stream_timing, with_reads
 from netdiag.analysis.third_witness import server_report
 from netdiag.protocols.turn import Turn
 from netdiag.records.analysis import Analysis
@@ -28,7 +28,6 @@ from netdiag.records.connection import Connection, Vantage
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
 from netdiag.records.recording import ClientConnection, ClientRequest, Recording
 from netdiag.records.source import Source
-from netdiag.records.stream import StreamTiming
 from netdiag.records.timing import Clock, ClockTimeline
 
 M = Milestone
@@ -99,6 +98,11 @@ class _Seen:
     application: Marks
     kernel: Marks
     failed: Mark | None
+
+    @property
+    def stamped_late(self) -> bool:
+        """Octets have no better instant than that of the application's read."""
+        return not any(mark.clock is Clock.KERNEL for mark in self.kernel.values())
 
 
 def _requests(
@@ -218,11 +222,15 @@ def _exchange(seen: _Seen, id: int, opener_id: int | None) -> Exchange:
         server_name=base.server_name or (None if seen.connection is None else seen.connection.sni),
         opener_id=opener_id,
         idle_before_ns=base.idle_before_ns if base.idle_before_ns is not None else seen.idle_ns,
-        stream=_with_reads(base.stream, request),
+        stream=with_reads(base.stream, request.body_reads, rtt_ns=_rtt_ns(seen)),
         clocks=clocks,
         arm=request.arm,
         trial=request.trial,
     )
+
+
+def _rtt_ns(seen: _Seen) -> int | None:
+    return None if seen.record is None else path_rtt_ns(seen.record)
 
 
 def _best(seen: _Seen, wire: Marks) -> Marks:
@@ -274,22 +282,9 @@ def _from_recording(seen: _Seen, breakdown: Breakdown) -> Exchange:
         ended_at=breakdown.ended_at,
         total_ns=breakdown.total_ns,
         unattributed_ns=breakdown.unattributed_ns,
-        stream=stream_timing(turn),
+        stream=stream_timing(turn, Surroundings(rtt_ns=_rtt_ns(seen), stamped_late=seen.stamped_late)),
         server_report=server_report(turn),
     )
-
-
-def _with_reads(stream: StreamTiming | None, request: ClientRequest) -> StreamTiming | None:
-    """Each event with when the application had it: the first piece of body read after it could be."""
-    if stream is None or not request.body_reads:
-        return stream
-    reads = [at for at, _ in request.body_reads]
-    places = [bisect_left(reads, event.deliverable_at) for event in stream.timeline]
-    timeline = tuple(
-        dataclasses.replace(event, read_at=reads[place] if place < len(reads) else None)
-        for event, place in zip(stream.timeline, places, strict=True)
-    )
-    return dataclasses.replace(stream, timeline=timeline)
 
 
 def _calls(recording: Recording, exchanges: Sequence[Exchange]) -> tuple[Call, ...]:
