@@ -20,7 +20,6 @@ from netdiag.errors import ToolMissing, UsageError
 from netdiag.probe import sockets
 from netdiag.probe.plan import CAPTURE_BACKENDS
 
-_NODE = frozenset({"node", "nodejs", "npm", "npx", "yarn", "pnpm", "tsx", "ts-node"})
 _LINGER_S = 0.3
 
 
@@ -102,7 +101,7 @@ def observed(config: CommandConfig) -> Iterator[Observation]:
 def _run(program: str, config: CommandConfig, keylog: Path) -> tuple[int, frozenset[sockets.Pair]]:
     """The exit code, and the connections seen."""
     try:
-        process = subprocess.Popen([program, *config.command[1:]], env=_environment(config.command[0], keylog))
+        process = subprocess.Popen([program, *config.command[1:]], env=_environment(keylog))
     except OSError as error:
         raise ToolMissing(f"{program} cannot be started: {error.strerror}") from error
     watch = sockets.SocketWatch(process.pid) if sockets.available() else None
@@ -135,12 +134,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _environment(name: str, keylog: Path) -> dict[str, str]:
-    """OpenSSL-based programs, Python, curl, Firefox and Chromium read SSLKEYLOGFILE; Node has an option of its own."""
-    environment = {**os.environ, "SSLKEYLOGFILE": str(keylog)}
-    if os.path.basename(name) in _NODE:
-        environment["NODE_OPTIONS"] = f"{os.environ.get('NODE_OPTIONS', '')} --tls-keylog={keylog}".strip()
-    return environment
+def _environment(keylog: Path) -> dict[str, str]:
+    """curl, Python and its libraries, Firefox and Chromium read SSLKEYLOGFILE. Node has an option of its own; whether the command starts one
+    (``npm``, a shell script) cannot be seen from here, and nobody else minds the variable.
+    """
+    options = f"{os.environ.get('NODE_OPTIONS', '')} --tls-keylog={keylog}".strip()
+    return {**os.environ, "SSLKEYLOGFILE": str(keylog), "NODE_OPTIONS": options}
 
 
 def _private_file(path: Path) -> Path:

@@ -68,6 +68,95 @@ def test_a_python_program(
     assert all(29_000_000 < wait < 60_000_000 for wait in waits)
 
 
+_WITH_HTTP_CLIENT = """
+import http.client, os, ssl, stat, sys, urllib.parse
+url = urllib.parse.urlsplit(sys.argv[1])
+connection = http.client.HTTPSConnection(url.hostname, url.port, context=ssl.create_default_context(cafile=sys.argv[2]))
+for _ in range(2):
+    connection.request("GET", url.path)
+    answer = connection.getresponse()
+    answer.read()
+    print(answer.status)
+assert stat.S_IMODE(os.stat(os.environ["SSLKEYLOGFILE"]).st_mode) == 0o600
+"""
+_WITH_REQUESTS = """
+import requests, sys
+with requests.Session() as session:
+    for _ in range(2):
+        print(session.get(sys.argv[1], verify=sys.argv[2]).status_code)
+"""
+_WITH_OPENAI = """
+import ssl, sys
+import openai
+from openai import DefaultHttpxClient
+url = sys.argv[1].removesuffix("/models")
+http = DefaultHttpxClient(verify=ssl.create_default_context(cafile=sys.argv[2]))
+with openai.OpenAI(api_key="sk-canary0123456789abcdef", base_url=url, http_client=http, max_retries=0) as client:
+    stream = client.chat.completions.create(model="lab", messages=[{"role": "user", "content": "hi"}], stream=True)
+    print("".join(part.choices[0].delta.content or "" for part in stream if part.choices))
+"""
+_WITH_NODE = """
+const https = require("https"), fs = require("fs");
+const ca = fs.readFileSync(process.argv[3]);
+const get = () => new Promise((done, failed) => https.get(process.argv[2], {ca}, answer => {
+  answer.resume(); answer.on("end", () => { console.log(answer.statusCode); done(); });
+}).on("error", failed));
+get().then(get);
+"""
+
+
+def test_http_client_and_the_key_log_is_private_while_it_runs(
+    start_lab: StartLab, fast_backend: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = run_command(python(_WITH_HTTP_CLIENT, start_lab(Behaviour(wait_ms=30))), capture=fast_backend)
+    assert run.exit_code == 0
+    assert capfd.readouterr().out == "200\n200\n"
+    assert [(e.status, e.reused) for e in run.analysis.exchanges] == [(200, False), (200, True)]
+
+
+def test_requests(start_lab: StartLab) -> None:
+    pytest.importorskip("requests", reason="requests is not installed")
+    run = run_command(python(_WITH_REQUESTS, start_lab(Behaviour(wait_ms=30))))
+    assert run.exit_code == 0
+    assert run.analysis.source.evidence_level is EvidenceLevel.L3
+    assert [(e.status, e.reused) for e in run.analysis.exchanges] == [(200, False), (200, True)]
+
+
+def test_the_openai_library(start_lab: StartLab) -> None:
+    pytest.importorskip("openai", reason="openai is not installed")
+    run = run_command(python(_WITH_OPENAI, start_lab(Behaviour(wait_ms=30, events=5, gap_ms=20))))
+    assert run.exit_code == 0
+    (exchange,) = run.analysis.exchanges
+    assert (exchange.method, exchange.path, exchange.status) == ("POST", "/v1/chat/completions", 200)
+    assert exchange.stream is not None
+    assert exchange.stream.token_events == 5
+    assert "sk-canary" not in repr(run.analysis)
+
+
+@pytest.mark.peers
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("through_a_shell", [False, True])
+def test_node(start_lab: StartLab, fast_backend: str, tmp_path: Path, through_a_shell: bool) -> None:
+    """Its key log is an option, which a program started by the command hears of, too."""
+    server, program = start_lab(Behaviour(wait_ms=30)), tmp_path / "app.js"
+    program.write_text(_WITH_NODE, encoding="ascii")
+    command = ["node", str(program), server.url + "/v1/models", server.ca_file]
+    run = run_command(["sh", "-c", " ".join(command) + "; true"] if through_a_shell else command, capture=fast_backend)
+    assert run.exit_code == 0
+    assert run.analysis.source.evidence_level is EvidenceLevel.L3
+    assert [(e.method, e.status) for e in run.analysis.exchanges] == [("GET", 200)] * 2
+
+
+def test_without_keys_the_grammar_still_splits(start_lab: StartLab, fast_backend: str) -> None:
+    """The same program, told not to log: its requests are found by the sizes of records."""
+    code = "import os; os.environ.pop('SSLKEYLOGFILE')\n" + _WITH_SSL
+    run = run_command(python(code, start_lab(Behaviour(wait_ms=60))), capture=fast_backend)
+    assert run.analysis.source.evidence_level is EvidenceLevel.L2
+    waits = [p.duration_ns for e in run.analysis.exchanges for p in e.phases if p.name == "wait"]
+    assert len(waits) == 2
+    assert all(55_000_000 < wait < 120_000_000 for wait in waits)
+
+
 @pytest.mark.peers
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl(start_lab: StartLab, fast_backend: str) -> None:
