@@ -37,6 +37,9 @@ _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
 _MAX_RECORDS = 512
 _MAX_NAME_BYTES = 255
+_OPCODE_AND_ZERO, _ANSWERS_ONLY = 0x7840, 0x068F
+"""Bits of the flags (RFC 1035 section 4.1.1): that are 0 in every ordinary message; and (AA, TC, RA, RCODE) in every query."""
+_FEW = 32
 
 TYPE_NAMES: dict[int, str] = {
     1: "A",
@@ -139,6 +142,8 @@ class DnsMessage:
     questions: int
     damaged: bool = False
     """Something after the question could not be read."""
+    readable: bool = True
+    """False: not even the question is whole (a short snap length, damage); then ``name`` is empty and only the header counts."""
 
     @property
     def rcode_name(self) -> str:
@@ -156,7 +161,10 @@ class _Damaged(ValueError):
 
 
 def decode_message(data: bytes) -> DnsMessage | None:
-    """The message in one datagram (or one TCP message without its length); None when it is none."""
+    """The message in one datagram (or one TCP message without its length); None when it is none.
+
+    Where the question cannot be read, a header that is an ordinary query's or answer's still pairs the two by their id.
+    """
     if len(data) < 12:
         return None
     id_, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(data)
@@ -171,7 +179,7 @@ def decode_message(data: bytes) -> DnsMessage | None:
             for _ in range(min(questions, 8) - 1):
                 pos = _name(data, pos)[1] + 4
     except (_Damaged, struct.error):
-        return None
+        return _header_only(id_, flags, questions, answers, authorities, additionals)
     records: list[ResourceRecord] = []
     rcode, damaged = flags & 0xF, False
     try:
@@ -194,6 +202,32 @@ def decode_message(data: bytes) -> DnsMessage | None:
         answer_count=answers,
         questions=questions,
         damaged=damaged,
+    )
+
+
+def _header_only(
+    id_: int, flags: int, questions: int, answers: int, authorities: int, additionals: int
+) -> DnsMessage | None:
+    """A message of which only the header can be told: only where every field of it is an ordinary one."""
+    response = bool(flags & 0x8000)
+    plain = questions == 1 and not flags & _OPCODE_AND_ZERO and additionals <= _FEW
+    asks = not flags & _ANSWERS_ONLY and not answers and not authorities
+    if not plain or not (response or asks) or max(answers, authorities) > _FEW:
+        return None
+    return DnsMessage(
+        id=id_,
+        response=response,
+        opcode=0,
+        truncated=bool(flags & 0x0200),
+        rcode=flags & 0xF,
+        name="",
+        type=0,
+        class_=0,
+        answers=(),
+        answer_count=answers,
+        questions=questions,
+        damaged=True,
+        readable=False,
     )
 
 

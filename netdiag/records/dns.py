@@ -12,7 +12,7 @@ class NameResolution:
     """One question to one resolver with all its attempts: paired by (client, id, question)."""
 
     name: str
-    """QNAME without the final dot, control characters escaped."""
+    """QNAME without the final dot, control characters escaped; empty where neither the query's question nor the answer's could be read."""
     type: str
     """QTYPE mnemonic (``A``, ``AAAA``, ``HTTPS`` …) or ``TYPE65``."""
     resolver: Endpoint
@@ -34,5 +34,8 @@ class NameResolution:
     ttl_s: int | None = None
     """Smallest TTL of the answer's address records."""
     truncated: bool = False
+    answered_question: str | None = None
+    """Name and type in the answer where they are not those asked: only id and ports fit, so a careful resolver ignores it (RFC 5452
+    section 9.1), and its addresses are not given here. None when the answer repeats the question, or has none."""
     connection_id: int | None = None
     """The connection that this answer led to."""

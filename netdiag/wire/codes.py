@@ -6,7 +6,7 @@ from enum import IntEnum
 
 LINK_TYPE = 1 << 16
 """LINKTYPE_ values."""
-UNASSIGNED_LINK_TYPE = 0x8000
+UNASSIGNED_LINK_TYPE = 0xFF00
 """With the number of a link layer that has no LINKTYPE_ value: that of a snoop file (RFC 1761 section 3)."""
 ETHERTYPE = 2 << 16
 IP_PROTOCOL = 3 << 16
@@ -267,8 +267,8 @@ LINK_TYPE_NAMES = {
 
 def link_type_name(value: int) -> str:
     """``ETHERNET``, ``IEEE802_15_4_WITHFCS`` …; the number where it has no name."""
-    if value & UNASSIGNED_LINK_TYPE:
-        return f"snoop data link {value & 0x7FFF}"
+    if value >= UNASSIGNED_LINK_TYPE:
+        return f"snoop data link {value & 0xFF}"
     return LINK_TYPE_NAMES.get(value, str(value))
 
 

@@ -239,6 +239,8 @@ class _Odd:
             table = Datagrams.concat([table, Datagrams(**_arrays(whole.datagrams, RAW_TYPES | DATAGRAM_TYPES))])
             table = table.take(np.argsort(table.number, kind="stable"))
         multicast = (table.source_port == udp.MDNS_PORT) | (table.destination_port == udp.MDNS_PORT)
+        # A client may ask an ordinary resolver from the multicast port.
+        multicast &= (table.source_port != udp.DNS_PORT) & (table.destination_port != udp.DNS_PORT)
         if multicast.any():
             self._not_decoded["mdns"] += int(multicast.sum())
             table = table.take(~multicast)

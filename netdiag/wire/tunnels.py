@@ -6,7 +6,7 @@ import numpy as np
 
 from netdiag.wire.codes import ETHERNET, ETHERTYPE, IP_PROTOCOL, IPV4, IPV6, MPLS, Inner
 from netdiag.wire.cursor import Cursor, Layer, u8, u16
-from netdiag.wire.octets import BIG16, OCTET, Octets
+from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
 from netdiag.wire.tables import Bool, Int64
 
 GRE_CHECKSUM, GRE_ROUTING, GRE_KEY, GRE_SEQUENCE, GRE_ACK = 0x8000, 0x4000, 0x2000, 0x1000, 0x0080
@@ -129,16 +129,21 @@ def l2tp(octets: Octets, cursor: Cursor) -> Cursor:
 def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_port: Int64) -> Int64:
     """What a UDP datagram's payload is by its ports, where its first octets agree; ``DATAGRAM`` where it is no tunnel."""
     first, word = octets.column(payload, OCTET), octets.column(payload, BIG16)
+    second = octets.column(payload + 4, BIG32)
     to, either = destination_port, [source_port, destination_port]
+    # Some answer to the port that was used, instead of to the well-known one; then the whole header must fit.
+    answers_vxlan = (source_port == 4789) & (octets.column(payload, BIG32) == 0x08000000) & (second & 0xFF == 0)
+    ethernet_or_ip = np.isin(octets.column(payload + 2, BIG16), (0x6558, 0x0800, 0x86DD))
+    answers_geneve = (source_port == 6081) & (first >> 6 == 0) & ethernet_or_ip & (second & 0xFF == 0)
 
     def ports(*values: int) -> Bool:
         return np.isin(either[0], values) | np.isin(either[1], values)
 
     return np.select(
         [
-            np.isin(to, (4789, 8472)) & ((first & 0x08) != 0) & ((first & 0x40) == 0),
+            (np.isin(to, (4789, 8472)) & ((first & 0x08) != 0) & ((first & 0x40) == 0)) | answers_vxlan,
             (to == 4790) & ((first & 0x08) != 0),
-            (to == 6081) & (first >> 6 == 0),
+            ((to == 6081) & (first >> 6 == 0)) | answers_geneve,
             ports(3544) & ((first >> 4 == 6) | (word <= 1)),
             ports(2152) & (first >> 4 == 3) & (octets.column(payload + 1, OCTET) == 0xFF),
             ports(1701) & ((word & 0x800F) == 2),

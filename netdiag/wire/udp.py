@@ -12,7 +12,7 @@ from netdiag.wire.cursor import Cursor, Layer, u16
 from netdiag.wire.octets import Octets
 from netdiag.wire.tunnels import udp_tunnel
 
-MDNS_PORT = 5353
+DNS_PORT, MDNS_PORT = 53, 5353
 
 
 def peel(octets: Octets, cursor: Cursor) -> Cursor:

@@ -103,7 +103,7 @@ def test_strange_labels_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets", [b"", b"\0" * 11, b"\0" * 12, b"\xff" * 12, message("x.test")[:-3], b"\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0"]
+    "octets", [b"", b"\0" * 11, b"\0" * 12, b"\xff" * 12, message("x.test")[:11], b"\x12\x34\1\x40\0\1\0\0\0\0\0\0\xc0"]
 )
 def test_what_is_no_message_is_none(octets: bytes) -> None:
     assert decode_message(octets) is None or decode_message(octets).questions == 0  # type: ignore[union-attr]
@@ -149,6 +149,49 @@ def test_a_repeated_question_is_another_attempt() -> None:
 def test_a_question_without_answer() -> None:
     (row,) = resolve(timed(0, message("api.test")), timed(5000, message("api.test")))
     assert (row.attempts, row.response_at, row.rcode, row.duration_ns) == (2, None, None, None)
+
+
+def test_an_answer_that_repeats_no_question_belongs_to_its_transaction() -> None:
+    refused = b"\x12\x34\x81\x85" + bytes(8)
+    (row,) = resolve(timed(0, message("api.test", id_=0x1234)), timed(4, refused))
+    assert (row.name, row.rcode, row.duration_ns, row.answered_question) == ("api.test", "REFUSED", 4 * MS, None)
+
+
+def test_an_answer_to_another_question_is_told_and_not_believed() -> None:
+    (row,) = resolve(
+        timed(0, message("api.test")),
+        timed(1, message("api.test")),
+        timed(4, answer("other.test", a(OWNER, "203.0.113.66"))),
+    )
+    assert (row.name, row.duration_ns, row.attempts) == ("api.test", 4 * MS, 2)
+    assert (row.answered_question, row.addresses) == ("other.test A", ())
+
+
+@pytest.mark.parametrize(
+    ("query_bytes", "answer_bytes", "name"), [(26, 26, ""), (26, 999, "api.example.com"), (999, 26, "api.example.com")]
+)
+def test_questions_that_the_snap_length_cut_are_paired_by_id(query_bytes: int, answer_bytes: int, name: str) -> None:
+    """The 68 octets that tcpdump once kept leave 26 of a DNS message."""
+    whole = answer("api.example.com", a(OWNER, "192.0.2.1"))
+    (row,) = resolve(timed(0, message("api.example.com")[:query_bytes]), timed(7, whole[:answer_bytes]))
+    assert (row.name, row.duration_ns, row.rcode, row.answered_question) == (name, 7 * MS, "NOERROR", None)
+    assert row.addresses == (("192.0.2.1",) if answer_bytes == 999 else ())
+
+
+def test_an_answer_finds_its_own_question_among_those_of_one_id() -> None:
+    rows = resolve(
+        timed(0, message("api.test")),
+        timed(1, message("web.test")),
+        timed(4, answer("web.test", a(OWNER, "192.0.2.2"))),
+        timed(5, answer("api.test", a(OWNER, "192.0.2.1"))),
+        timed(6, answer("none.test", a(OWNER, "192.0.2.3"))),
+    )
+    found = [(r.name, r.addresses, r.answered_question, r.query_at is None) for r in rows]
+    assert found == [
+        ("api.test", ("192.0.2.1",), None, False),
+        ("web.test", ("192.0.2.2",), None, False),
+        ("none.test", ("192.0.2.3",), None, True),
+    ]
 
 
 def test_an_answer_without_question() -> None:

@@ -139,6 +139,8 @@ ENCAPSULATIONS: dict[str, tuple[int, bytes]] = {
     "pptp": (1, outer_ip(47, struct.pack(">HHHHI", 0x3001, 0x880B, len(FOUR) + 4, 1, 1) + b"\xff\x03\0\x21" + FOUR)),
     "etherip": (1, outer_ip(97, b"\x30\0" + ETHERNET)),
     "vxlan": (1, outer_udp(4789, b"\x08\0\0\0\0\0\x05\0" + ETHERNET)),
+    "vxlan, answering": (1, outer_udp(50000, b"\x08\0\0\0\0\0\x05\0" + ETHERNET, source_port=4789)),
+    "geneve, answering": (1, outer_udp(50000, b"\0\0\x65\x58\0\0\x05\0" + ETHERNET, source_port=6081)),
     "vxlan-gpe": (1, outer_udp(4790, b"\x0c\0\0\x01\0\0\x05\0" + FOUR)),
     "geneve": (1, outer_udp(6081, b"\0\0\x65\x58\0\0\x05\0" + ETHERNET)),
     "geneve, options": (1, outer_udp(6081, b"\x01\0\x65\x58\0\0\x05\0" + b"\xff\xff\x01\0" + ETHERNET)),
