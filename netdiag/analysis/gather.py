@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,26 +31,36 @@ class Gathered:
     """Packets in the file, decoded or not."""
     first_at: int | None
     last_at: int | None
+    tcp_last_at: int
+    """Of the TCP packets; NONE without any."""
     not_decoded: dict[str, int]
     anomalies: tuple[Anomaly, ...]
 
 
-def gather(windows: Iterable[Window]) -> Gathered:
-    """Decode window by window; only columns stay in memory, the octets stay in the file."""
+def gather(windows: Iterable[Window], keep: Callable[[Packets, int], None] | None = None) -> Gathered:
+    """Decode window by window; only columns stay in memory, the octets stay in the file.
+
+    ``keep`` takes the packets of each window instead (with the offset up to which the file was read); then ``packets`` is empty.
+    """
     decoder, parts = Decoder(), list[Decoded]()
     link_types: set[int] = set()
     buffer: Buffer = b""
-    captured, spans = 0, []
+    captured, spans, tcp_last_at = 0, [], NONE
     for window in windows:
         buffer = window.buffer
         captured += len(window.packets)
         spans.append(_span(window.packets))
         link_types |= _link_types(window)
-        parts.append(decoder.decode(window))
+        decoded = _timed(decoder.decode(window))
+        tcp_last_at = int(decoded.packets.captured_at.max(initial=tcp_last_at))
+        if keep is not None:
+            keep(decoded.packets, window.end_offset)
+            decoded.packets = _no_packets()
+        parts.append(decoded)
     known = [span for span in spans if span is not None]
     return Gathered(
         buffer=buffer,
-        packets=Packets.concat([p.packets for p in parts]) if parts else Packets(**_nothing(RAW_TYPES | COLUMN_TYPES)),
+        packets=Packets.concat([p.packets for p in parts]) if parts else _no_packets(),
         datagrams=Datagrams.concat([p.datagrams for p in parts])
         if parts
         else Datagrams(**_nothing(RAW_TYPES | DATAGRAM_TYPES)),
@@ -60,9 +70,28 @@ def gather(windows: Iterable[Window]) -> Gathered:
         captured=captured,
         first_at=min((first for first, _ in known), default=None),
         last_at=max((last for _, last in known), default=None),
+        tcp_last_at=tcp_last_at,
         not_decoded=dict(sum((p.not_decoded for p in parts), decoder.finish())),
         anomalies=tuple(a for p in parts for a in p.anomalies),
     )
+
+
+UNTIMED = "without a time stamp"
+
+
+def _timed(decoded: Decoded) -> Decoded:
+    """Without the packets that carry no time (pcapng's Simple Packet Blocks): nothing here can be told of them, and no instant is invented."""
+    for name in ("packets", "datagrams"):
+        table = getattr(decoded, name)
+        known = table.captured_at != NONE
+        if not known.all():
+            decoded.not_decoded[UNTIMED] += len(table) - int(np.count_nonzero(known))
+            setattr(decoded, name, table.take(known))
+    return decoded
+
+
+def _no_packets() -> Packets:
+    return Packets(**_nothing(RAW_TYPES | COLUMN_TYPES))
 
 
 def _link_types(window: Window) -> set[int]:

@@ -20,10 +20,13 @@ from tests.support.packets import (
     SYN,
     TcpTalk,
     Timed,
+    block,
     checksum,
     ethernet,
+    interface_block,
     ip,
     pcap,
+    section_header,
     tcp_conversation,
     udp_frame,
 )
@@ -53,6 +56,16 @@ def test_an_empty_capture() -> None:
     assert (len(analysis.connections), len(analysis.exchanges), len(analysis.resolutions)) == (0, 0, 0)
     assert analysis.source.packets == 0
     assert (analysis.source.first_at, analysis.source.last_at) == (None, None)
+
+
+def test_packets_without_a_time_are_counted_and_no_instant_is_invented() -> None:
+    frames = [frame for _, frame in tcp_conversation([(0, GET), (1, OK)])]
+    simple = [block(3, len(f).to_bytes(4, "little") + f + bytes(-len(f) % 4)) for f in frames]
+    capture = section_header() + interface_block() + b"".join(simple)
+    analysis = netdiag.analyze(io.BytesIO(capture))
+    assert analysis.source.packets == len(frames)
+    assert analysis.source.not_decoded == {"without a time stamp": len(frames)}
+    assert (len(analysis.connections), len(analysis.exchanges)) == (0, 0)
 
 
 def later(at_ms: float) -> list[Timed]:
