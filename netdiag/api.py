@@ -239,17 +239,13 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
 
 
 def _analysed_command(observation: Observation) -> Analysis:
+    from netdiag.analysis.matching import of_program
     from netdiag.analysis.selection import Filter, select
 
     captured = observation.captured
     analysis = _analyze(captured.path, observation.keylog, None)
     randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
-    own = tuple(
-        c.id
-        for c in analysis.connections
-        if (c.client, c.server) in observation.connections
-        or (c.tls is not None and c.tls.client_random is not None and c.tls.client_random in randoms)
-    )
+    own = of_program(analysis.connections, observation.connections, randoms)
     known = bool(observation.connections or randoms)
     chosen = select(analysis, Filter(connections=own or (-1,))) if known else analysis
     notes = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
+from netdiag.records.endpoint import Endpoint
 from netdiag.records.exchange import Exchange
 from netdiag.records.recording import ClientConnection, ClientRequest, Recording
 
@@ -119,6 +120,26 @@ def ours(analysis: Analysis, recording: Recording) -> Analysis:
             if a.connection_id is None or a.connection_id in places
         ],
     )
+
+
+def of_program(
+    connections: Sequence[Connection], pairs: Collection[tuple[Endpoint, Endpoint]], randoms: Collection[str]
+) -> tuple[int, ...]:
+    """Connections of a program under observation: those of its sockets, and those whose session keys it logged although nobody saw the socket
+    (hex ``client_random``). A session that a proxy on this host passes on is captured twice, and only the program's own leg is meant.
+    """
+    own = {c.id for c in connections if (c.client, c.server) in pairs}
+    told = {_random(c) for c in connections if c.id in own}
+    for connection in connections:
+        random = _random(connection)
+        if random is not None and random in randoms and random not in told:
+            told.add(random)
+            own.add(connection.id)
+    return tuple(sorted(own))
+
+
+def _random(connection: Connection) -> str | None:
+    return None if connection.tls is None else connection.tls.client_random
 
 
 def _moved(number: int | None, places: Mapping[int, int]) -> int | None:
