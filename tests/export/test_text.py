@@ -141,8 +141,9 @@ def test_a_stream_names_its_first_times_and_shows_its_stall() -> None:
     shown = " ".join(text(made("streamed")).split())
     assert "first byte 215.1" in shown
     assert "first token 248.2" in shown
-    assert "52 tokens by the server's own usage" in shown
-    assert "longest gap 400.0" in shown
+    assert "52 tokens by the server's usage, 45.4/s after the first" in shown
+    assert "inter-event median 30.0, worst 400.0 (network)" in shown
+    assert "370.0 ms more than usual after event 19: network, later events are back on schedule (shift 3 %)" in shown
 
 
 def test_many_requests_are_ten_lines_and_a_way_to_see_the_rest() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from netdiag.analysis.buffering import buffering
+from netdiag.analysis.stalls import Surroundings, find_stalls
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import Backoff, Call
 from netdiag.records.connection import Connection, Side, Sides, Vantage
@@ -364,7 +366,7 @@ def streamed(events: int = 40) -> Analysis:
     timeline, at = [], T0 + ns(287.4)
     for index in range(events):
         stalled = index == events // 2
-        burst = events // 2 < index < events // 2 + 6
+        burst = events // 2 < index < events // 2 + 13
         at += 0 if index == 0 else ns(400) if stalled else ns(0.2) if burst else ns(30)
         kind = EventKind.ROLE if index == 0 else EventKind.DONE if index == events - 1 else EventKind.TEXT
         if index == 3:
@@ -394,6 +396,12 @@ def streamed(events: int = 40) -> Analysis:
         gaps_ns=tuple(later - earlier for earlier, later in itertools.pairwise(text)),
         tokens=events + 12,
         chunks=events - 4,
+        events_per_record=round(events / (events - 4), 3),
+        burst_factor=1.5,
+        stalls=find_stalls(timeline, Surroundings()),
+        buffering=buffering(
+            timeline, first_event_ns=ns(218.2), end_ns=timeline[-1].deliverable_at - sent, head_with_first_event=False
+        ),
         timeline=tuple(timeline),
     )
     transfer = (timeline[-1].deliverable_at - T0 - ns(284.3)) / NS_PER_MS

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from netdiag.export.terminal.bars import Axis, bar, gaps_bar, ticks
 from netdiag.export.terminal.notes import Notes, gaps, unattributed
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
+from netdiag.export.terminal.stream import server_block, stream_block
 from netdiag.palette import HATCHED, PHASE_HUES
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import Backoff, Call
@@ -107,8 +108,8 @@ class Blocks:
         _heading(self._page, self._analysis, exchange, self._with_host)
         for row in _exchange_rows(exchange, self._notes, axis):
             _write(self._page, row, self._grid)
-        if exchange.stream is not None:
-            _stream_line(self._page, exchange)
+        stream_block(self._page, exchange)
+        server_block(self._page, exchange)
 
     def _fitting_grid(self, shown: Sequence[Exchange]) -> Grid:
         measured = shown[:_MOST_MEASURED]
@@ -284,20 +285,3 @@ def _write(page: Page, row: _Row, grid: Grid) -> None:
     page.line(*pieces)
     if note:
         page.wrapped(_INDENT + _NAME + 1 + grid.value + 2, (note, BAD if row.bad else MUTED))
-
-
-def _stream_line(page: Page, exchange: Exchange) -> None:
-    """The four first-times and the two ends, each with the name of its definition (streaming.md)."""
-    stream = exchange.stream
-    assert stream is not None
-    named = (
-        ("first byte", stream.first_byte_ns),
-        ("first event", stream.first_event_ns),
-        ("first token", stream.first_token_ns),
-        ("first visible", stream.first_visible_ns),
-        ("last content", stream.last_content_ns),
-        ("logical end", stream.logical_end_ns),
-    )
-    times = ", ".join(f"{name} {format_ms_readably(value)}" for name, value in named)
-    tokens = f"; {stream.tokens} tokens by the server's own usage" if stream.tokens is not None else ""
-    page.wrapped(_INDENT, (f"after the first request octet was sent: {times} ms{tokens}", MUTED))

@@ -110,6 +110,14 @@ class Page:
         if current:
             self.line(" " * indent, *current)
 
+    def hanging(self, indent: int, name: str, *pieces: Piece) -> None:
+        """A paragraph beside its name: the first line begins with ``name``, the others stand under its text."""
+        before = len(self.lines)
+        self.wrapped(indent + cell_len(name), *pieces)
+        if len(self.lines) > before:
+            first = self.lines[before]
+            self.lines[before] = Text.assemble(self.text([" " * indent + name]), first[indent + cell_len(name) :])
+
     def blank(self) -> None:
         """Add an empty line, never two in a row and never at the top."""
         if self.lines and self.lines[-1].plain:
