@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from netdiag.analysis.gather import gather
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import CaptureFile, open_capture
+from netdiag.capture.spill import Spill
 from netdiag.errors import KeyLogError, UsageError
 from netdiag.parallel import map_forked
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
@@ -292,7 +293,13 @@ def _analyze(
             return secrets[0] or None
 
         run = None if jobs < 2 else functools.partial(map_forked, jobs=jobs)
-        found = analyse(_reported(capture, progress), keylog=keys, run=run)
+        found = analyse(
+            _reported(capture, progress),
+            keylog=keys,
+            run=run,
+            storage=Spill(capture.buffer),
+            size_bytes=capture.size_bytes,
+        )
         return _conclude(capture, found, secrets[0] if secrets else KeyLog())
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.marks import Milestone
@@ -33,9 +34,9 @@ class ExchangeColumns:
     total_ns: Int64
     unattributed_ns: Int64
     arms: tuple[str, ...]
-    arm: Int64
+    arm: NDArray[Any]
     """Index into ``arms``."""
-    outcome: Int64
+    outcome: NDArray[Any]
     """Index into ``OUTCOMES``."""
     pushed: Bool
     durations_ns: dict[str, Int64]
@@ -44,17 +45,65 @@ class ExchangeColumns:
     def __len__(self) -> int:
         return len(self.started_at)
 
-    def take(self, rows: Int64) -> ExchangeColumns:
-        """The rows in another order, or some of them."""
+    def ordered(self, order: Int64, room: Room, release: Callable[[], None]) -> ExchangeColumns:
+        """The rows in another order."""
+
+        def moved(column: NDArray[Any]) -> NDArray[Any]:
+            out = room(len(order), column.dtype)
+            np.take(column, order, out=out)
+            release()
+            return out
+
         return ExchangeColumns(
-            started_at=self.started_at[rows],
-            total_ns=self.total_ns[rows],
-            unattributed_ns=self.unattributed_ns[rows],
+            started_at=moved(self.started_at),
+            total_ns=moved(self.total_ns),
+            unattributed_ns=moved(self.unattributed_ns),
             arms=self.arms,
-            arm=self.arm[rows],
-            outcome=self.outcome[rows],
-            pushed=self.pushed[rows],
-            durations_ns={name: column[rows] for name, column in self.durations_ns.items()},
+            arm=moved(self.arm),
+            outcome=moved(self.outcome),
+            pushed=moved(self.pushed),
+            durations_ns={name: moved(column) for name, column in self.durations_ns.items()},
+        )
+
+
+Room = Callable[[int, np.dtype[Any]], NDArray[Any]]
+"""Makes an array to be filled."""
+_INT64, _INT16, _INT8, _BOOL = (np.dtype(kind) for kind in (np.int64, np.int16, np.int8, np.bool_))
+
+
+class Assembled:
+    """One table put together from the tables of parts."""
+
+    def __init__(self, count: int, room: Room) -> None:
+        self._count, self._room = count, room
+        self._columns = {name: room(count, _INT64) for name in ("started_at", "total_ns", "unattributed_ns")}
+        self._arm, self._outcome, self._pushed = room(count, _INT16), room(count, _INT8), room(count, _BOOL)
+        self._durations: dict[str, Int64] = {}
+        self._arms: dict[str, int] = {}
+
+    def add(self, part: ExchangeColumns, rows: slice) -> None:
+        """Fill some rows."""
+        for name, column in self._columns.items():
+            column[rows] = getattr(part, name)
+        arms = np.array([self._arms.setdefault(arm, len(self._arms)) for arm in part.arms] or [0], np.int16)
+        self._arm[rows], self._outcome[rows], self._pushed[rows] = arms[part.arm], part.outcome, part.pushed
+        for name, column in part.durations_ns.items():
+            if name not in self._durations:
+                self._durations[name] = self._room(self._count, _INT64)
+                self._durations[name][: rows.start] = NONE
+            self._durations[name][rows] = column
+        for name in self._durations.keys() - part.durations_ns.keys():
+            self._durations[name][rows] = NONE
+
+    def table(self) -> ExchangeColumns:
+        """When all rows are filled."""
+        return ExchangeColumns(
+            **self._columns,
+            arms=tuple(self._arms),
+            arm=self._arm,
+            outcome=self._outcome,
+            pushed=self._pushed,
+            durations_ns=self._durations,
         )
 
 
@@ -71,8 +120,8 @@ class MarkTable:
     ended: Int64
     """Where it stopped, ABSENT if it ran to its last milestone."""
     arms: tuple[str, ...]
-    arm: Int64
-    outcome: Int64
+    arm: NDArray[Any]
+    outcome: NDArray[Any]
     pushed: Bool
     since_request: dict[str, Int64]
     """Times counted from the first request octet (``first_token`` …); NONE where there are none."""

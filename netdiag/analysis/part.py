@@ -172,7 +172,7 @@ class Part:
             dialogue,
             unopened=told,
             lookup=None,
-            held_up=HeldUp.of(self._table.stalls, i),
+            held_up=HeldUp(self._table.stalls, i),
             capture_ends_at=self._context.capture_ends_at,
             refusal=self._context.refusals.get(self._first_id + i),
         )

@@ -6,23 +6,26 @@ What the parts say is put together here: numbers over all of them as columns, re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from netdiag.analysis.drafts import Draft
-from netdiag.analysis.exchange_columns import ExchangeRows, MarkTable, marks_of_drafts
+from netdiag.analysis.exchange_columns import Assembled, ExchangeRows, MarkTable, marks_of_drafts
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.pairing import Dial, Lookup
 from netdiag.analysis.part import Context, Part, PartFacts
 from netdiag.analysis.rows import Rows
+from netdiag.analysis.storage import Storage
 from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 from netdiag.wire.connections import Grouped
 from netdiag.wire.duplicates import believed
+from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import Int64
 
 PART_PACKETS = 1 << 17
@@ -32,15 +35,42 @@ FEW = 8
 """So many records of a part that is not there are made one by one, before the whole part is made for them."""
 
 
+class Partition:
+    """Packets of some endpoint pairs, grouped into connections when somebody asks. ``base`` is the number of the first of them, while
+    connections are counted partition by partition."""
+
+    def __init__(self, load: Callable[[], Grouped], base: int, *, keep: bool) -> None:
+        self._load, self.base = load, base
+        grouped = load()
+        self.first_packet: Int64 = grouped.packets.number[grouped.order[grouped.starts[:-1]]]
+        self.edges = _edges(grouped.starts, PART_PACKETS)
+        self._grouped: Grouped | None = grouped
+        self._keep = keep
+
+    @property
+    def grouped(self) -> Grouped:
+        """Its packets."""
+        if self._grouped is None:
+            self._grouped = self._load()
+        return self._grouped
+
+    def release(self) -> None:
+        """What can be loaded again need not stay."""
+        if not self._keep:
+            self._grouped = None
+
+
 class Slot:
     """One part: where it lies, what it said, and the part itself when somebody asks for much of it."""
 
-    def __init__(self, grouped: Grouped, first: int, last: int, context: Context) -> None:
-        self._grouped, self._context = grouped, context
-        self.first, self.last = first, last
+    def __init__(self, partition: Partition, first: int, last: int, context: Context, *, keep: bool) -> None:
+        self.partition, self._context, self._keep = partition, context, keep
+        self.first, self.last = partition.base + first, partition.base + last
         self._part: Part | None = None
         self._single: dict[int, Part] = {}
         self.facts: PartFacts | None = None
+        self.table: Callable[[], MarkTable] = lambda: marks_of_drafts(())
+        """The exchanges."""
         self.copied: bool | None = None
 
     @property
@@ -53,20 +83,28 @@ class Slot:
 
     def hear(self) -> PartFacts:
         """What it says."""
-        return self.part.facts()
+        facts = self.part.facts()
+        if not self._keep:
+            self._part = None
+        return facts
+
+    def take(self, facts: PartFacts, storage: Storage) -> None:
+        """Keep what it said."""
+        self.table = _shelved(facts.exchanges, storage)
+        self.facts = dataclasses.replace(facts, exchanges=marks_of_drafts(())) if storage.bounded else facts
 
     def connection(self, i: int) -> Connection:
-        """A record by id."""
+        """A record by number."""
         part, first = self._with(i)
         return part.connections[i - first]
 
     def draft(self, connection: int, ordinal: int) -> Draft:
-        """An exchange by the id of its connection, and its place among that one's."""
+        """An exchange by the number of its connection, and its place among that one's."""
         part, first = self._with(connection)
         return part.draft(connection - first, ordinal)
 
     def _with(self, i: int) -> tuple[Part, int]:
-        """A part that has the connection, and its first id."""
+        """A part that has the connection, and the number of its first."""
         if self._part is None and (i in self._single or len(self._single) < FEW):
             if i not in self._single:
                 self._single[i] = self._made(i, i + 1)
@@ -74,10 +112,10 @@ class Slot:
         return self.part, self.first
 
     def _made(self, first: int, last: int) -> Part:
-        copied = self.copied
+        copied, base = self.copied, self.partition.base
         if copied is None and self.facts is not None:  # a single connection is judged as its part was
             copied = believed(self.facts.data, self.facts.data_copies)
-        return Part(self._grouped.flows(first, last, copied=copied), first, self._context)
+        return Part(self.partition.grouped.flows(first - base, last - base, copied=copied), first, self._context)
 
     def again(self, *, copied: bool) -> None:
         """Forget it all: the whole capture shows that it was looked at wrongly."""
@@ -90,32 +128,59 @@ Runner = Callable[[Callable[[Slot], PartFacts], Sequence[Slot]], Sequence[PartFa
 
 
 class Parts:
-    """All connections of a capture over TCP. ``run`` may spread the work over processes."""
+    """All connections of a capture over TCP, numbered in the order of their first packet. ``run`` may spread the work over processes.
 
-    def __init__(self, grouped: Grouped, context: Context, run: Runner | None = None) -> None:
-        edges = _edges(grouped.starts, PART_PACKETS)
-        self._slots = [Slot(grouped, a, b, context) for a, b in pairwise(edges)]
+    ``load`` makes the grouped packets of each partition; ``refusals`` says which of a partition's connections the network refused.
+    """
+
+    def __init__(
+        self,
+        load: Sequence[Callable[[], Grouped]],
+        context: Context,
+        refusals: Callable[[Grouped], Mapping[int, IcmpError]],
+        storage: Storage,
+        run: Runner | None = None,
+    ) -> None:
+        self._storage = storage
+        keep = not storage.bounded
+        self._slots: list[Slot] = []
+        first_packets: list[Int64] = []
+        base = 0
+        for one in load:
+            partition = Partition(one, base, keep=keep)
+            refused = {base + i: error for i, error in refusals(partition.grouped).items()}
+            own = dataclasses.replace(context, refusals=refused)
+            slots = [Slot(partition, a, b, own, keep=keep) for a, b in pairwise(partition.edges)]
+            for slot in slots:
+                slot.copied = None if len(load) == len(slots) == 1 else False
+            self._hear(slots, run if keep else None)
+            partition.release()
+            self._slots += slots
+            first_packets.append(partition.first_packet)
+            base += len(partition.first_packet)
         self._first = np.array([slot.first for slot in self._slots], np.int64)
-        if len(self._slots) > 1:
-            for slot in self._slots:
-                slot.copied = False
-        self._hear(self._slots, run)
-        if len(self._slots) > 1:
-            self._agree_on_copies(run)
-        self.connections: Rows[Connection] = Rows(len(grouped), self._connection)
+        self._number = _numbers(first_packets) if len(load) > 1 else None
+        self._agree_on_copies()
+        self.connections: Rows[Connection] = Rows(base, self._connection)
+
+    def __len__(self) -> int:
+        return len(self.connections)
 
     def _hear(self, slots: Sequence[Slot], run: Runner | None) -> None:
         told = [None] * len(slots) if run is None or len(slots) < 2 else run(Slot.hear, slots)
         for slot, facts in zip(slots, told, strict=True):
-            slot.facts = facts or slot.hear()
+            slot.take(facts or slot.hear(), self._storage)
+            self._storage.release()
 
-    def _agree_on_copies(self, run: Runner | None) -> None:
-        """Whether the capture holds most packets twice is for all of it to say; so far no part believed it."""
+    def _agree_on_copies(self) -> None:
+        """Whether the capture holds most packets twice is for all of it to say; so far no part of several believed it."""
         data, copies = (sum(getattr(facts, name) for facts in self.facts) for name in ("data", "data_copies"))
-        if believed(data, copies):
+        if len(self._slots) > 1 and believed(data, copies):
             for slot in self._slots:
                 slot.again(copied=True)
-            self._hear(self._slots, run)
+                self._hear([slot], None)
+                if slot is self._slots[-1] or slot.partition is not self._slots[self._slots.index(slot) + 1].partition:
+                    slot.partition.release()
 
     @property
     def facts(self) -> list[PartFacts]:
@@ -123,14 +188,23 @@ class Parts:
         return [slot.facts for slot in self._slots if slot.facts is not None]
 
     @property
+    def tables(self) -> list[Callable[[], MarkTable]]:
+        """The exchanges of each part."""
+        return [slot.table for slot in self._slots]
+
+    @property
     def opened(self) -> int:
         """TLS sessions that the keys opened."""
         return sum(facts.opened for facts in self.facts)
 
     @property
-    def anomalies(self) -> Iterator[Anomaly]:
-        """What should not have been there."""
-        return (anomaly for facts in self.facts for anomaly in facts.anomalies)
+    def anomalies(self) -> list[Anomaly]:
+        """What should not have been there, by connection."""
+        found = [anomaly for facts in self.facts for anomaly in facts.anomalies]
+        if self._number is None:
+            return found
+        named = (dataclasses.replace(a, connection_id=self.id_of(a.connection_id)) for a in found)
+        return sorted(named, key=lambda a: a.connection_id or 0)
 
     @property
     def name_messages(self) -> list[TimedMessage]:
@@ -140,56 +214,119 @@ class Parts:
     def dials(self, addresses: Set[str], known: Set[str]) -> list[Dial]:
         """The connections to any of the addresses; ``known`` are those of the context."""
         if addresses == known:
-            return [dial for facts in self.facts for dial in facts.dials]
-        return [dial for slot in self._slots for dial in slot.part.dials(addresses)]
+            found = [dial for facts in self.facts for dial in facts.dials]
+        else:
+            found = [dial for slot in self._slots for dial in slot.part.dials(addresses)]
+        named = (dataclasses.replace(dial, connection_id=self.id_of(dial.connection_id)) for dial in found)
+        return sorted(named, key=lambda dial: dial.connection_id)
 
     def exchanges(self, lookups: Mapping[int, Lookup], others: Sequence[Draft]) -> ExchangeRows:
         """In the order in which they began, with ``others`` (over UDP); records are made when asked for."""
-        return _Numbered(self, lookups, others).rows()
+        return _Numbered(self, lookups, others, self._storage).rows()
 
-    def slot(self, connection: int) -> Slot:
-        """The one that has a connection."""
-        return self._slots[int(np.searchsorted(self._first, connection, "right")) - 1]
+    def id_of(self, number: Any) -> Any:
+        """Ids of connections that are numbered partition by partition."""
+        return number if self._number is None or number is None else self._number[0][number].tolist()
+
+    def draft(self, connection: int, ordinal: int) -> Draft:
+        """An exchange by the id of its connection, and its place among that one's."""
+        number = connection if self._number is None else int(self._number[1][connection])
+        draft = self._slot(number).draft(number, ordinal)
+        if number == connection or draft.connection is None:
+            return draft
+        return dataclasses.replace(draft, connection=dataclasses.replace(draft.connection, id=connection))
 
     def _connection(self, i: int) -> Connection:
-        return self.slot(i).connection(i)
+        number = i if self._number is None else int(self._number[1][i])
+        found = self._slot(number).connection(number)
+        return found if number == i else dataclasses.replace(found, id=i)
+
+    def _slot(self, number: int) -> Slot:
+        return self._slots[int(np.searchsorted(self._first, number, "right")) - 1]
+
+
+def _numbers(first_packets: Sequence[Int64]) -> tuple[Int64, Int64]:
+    """Id of each connection that is numbered partition by partition, and that number of each id."""
+    number = np.argsort(np.concatenate(first_packets), kind="stable")
+    ids = np.empty_like(number)
+    ids[number] = np.arange(len(number))
+    return ids, number
+
+
+def _shelved(table: MarkTable, storage: Storage) -> Callable[[], MarkTable]:
+    """Makes the table again; where memory is dear its columns lie elsewhere meanwhile."""
+    if not storage.bounded or not len(table):
+        return lambda: table
+    names = tuple(table.marks)
+    load = storage.put(np.stack([table.connection, table.position, table.ended, *table.marks.values()]))
+    arms, since_request = table.arms, table.since_request
+    arm, outcome, pushed = table.arm.astype(np.int16), table.outcome.astype(np.int8), table.pushed
+
+    def again() -> MarkTable:
+        connection, position, ended, *marks = load()
+        return MarkTable(
+            connection=connection,
+            position=position,
+            marks=dict(zip(names, marks, strict=True)),
+            ended=ended,
+            arms=arms,
+            arm=arm,
+            outcome=outcome,
+            pushed=pushed,
+            since_request=since_request,
+        )
+
+    return again
 
 
 class _Numbered:
     """All exchanges as rows of one table: of each part, then of ``others``."""
 
-    def __init__(self, parts: Parts, lookups: Mapping[int, Lookup], others: Sequence[Draft]) -> None:
+    def __init__(self, parts: Parts, lookups: Mapping[int, Lookup], others: Sequence[Draft], storage: Storage) -> None:
         self._parts, self._lookups, self._others = parts, lookups, others
-        tables = [facts.exchanges for facts in parts.facts]
-        begins = np.cumsum([0, *(len(table) for table in tables)]).tolist()
-        self._own = int(begins[-1])
-        whole = MarkTable.concat([*tables, marks_of_drafts(others)])
+        facts = parts.facts
+        tables: list[Callable[[], MarkTable]] = [*parts.tables, lambda: marks_of_drafts(others)]
+        begins = np.cumsum([0, *(len(table()) for table in tables)]).tolist()
+        self._own = int(begins[-2])
         names = {i: (one.query.at, one.answer.at) for i, one in lookups.items()}
-        self._columns = whole.looked_up(names).measured()
-        self._connection, self._position = whole.connection, whole.position
-        self._order: Int64 = np.lexsort((whole.position, whole.connection, self._columns.started_at))
-        self._place = np.empty_like(self._order)
-        self._place[self._order] = np.arange(len(self._order))
+        self._connection, self._position = (storage.room(begins[-1], np.dtype(np.int64)) for _ in range(2))
+        columns = Assembled(begins[-1], storage.room)
+        for place, load in enumerate(tables):
+            table = load()
+            rows = slice(begins[place], begins[place + 1])
+            ids = table.connection if place == len(facts) else np.asarray(parts.id_of(table.connection), np.int64)
+            self._connection[rows], self._position[rows] = ids, table.position
+            columns.add(dataclasses.replace(table, connection=ids).looked_up(names).measured(), rows)
+            storage.release()
+        whole = columns.table()
+        self._order: Int64 = np.lexsort((self._position, self._connection, whole.started_at))
+        self._columns = whole.ordered(self._order, storage.room, storage.release)
         self._openers = {
             begin + row: begin + opener
-            for begin, facts in zip(begins, parts.facts, strict=False)
-            for row, opener in facts.openers.items()
+            for begin, one in zip(begins, facts, strict=False)
+            for row, opener in one.openers.items()
         }
+        self._place: Int64 | None = None
 
     def rows(self) -> ExchangeRows:
         """By id."""
-        return ExchangeRows(self._columns.take(self._order), self._exchange)
+        return ExchangeRows(self._columns, self._exchange)
 
     def _exchange(self, i: int) -> Exchange:
         row = int(self._order[i])
         opener = self._openers.get(row)
-        return self._draft(row).exchange(i, None if opener is None else int(self._place[opener]))
+        return self._draft(row).exchange(i, None if opener is None else self._id_of(opener))
+
+    def _id_of(self, row: int) -> int:
+        if self._place is None:
+            self._place = np.empty_like(self._order)
+            self._place[self._order] = np.arange(len(self._order))
+        return int(self._place[row])
 
     def _draft(self, row: int) -> Draft:
         if row >= self._own:
             return self._others[row - self._own]
-        connection = int(self._connection[row])
-        return self._named(self._parts.slot(connection).draft(connection, int(self._position[row])))
+        return self._named(self._parts.draft(int(self._connection[row]), int(self._position[row])))
 
     def _named(self, draft: Draft) -> Draft:
         """With the lookup that its connection waited for."""

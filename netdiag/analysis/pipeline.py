@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from netdiag.analysis import names
 from netdiag.analysis.gather import Gathered, gather
@@ -16,14 +17,15 @@ from netdiag.analysis.pairing import pair
 from netdiag.analysis.part import Context
 from netdiag.analysis.parts import Parts, Runner
 from netdiag.analysis.rows import Rows
+from netdiag.analysis.storage import InMemory, Storage
 from netdiag.analysis.unreachable import unreachable
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
-from netdiag.wire.connections import group
-from netdiag.wire.tables import Window
+from netdiag.wire.connections import Grouped, group
+from netdiag.wire.tables import Packets, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +42,26 @@ class Analysed:
 
 
 def analyse(
-    windows: Iterable[Window], *, keylog: Callable[[], KeyLog | None] = lambda: None, run: Runner | None = None
+    windows: Iterable[Window],
+    *,
+    keylog: Callable[[], KeyLog | None] = lambda: None,
+    run: Runner | None = None,
+    storage: Storage | None = None,
+    size_bytes: int = 0,
 ) -> Analysed:
-    """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too; ``run`` may spread
-    the work over processes."""
-    gathered = gather(windows)
-    grouped = group(gathered.packets, gathered.buffer)
-    over_udp = OverUdp(gathered, first_id=len(grouped))
+    """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too.
+
+    ``run`` may spread the work over processes; ``storage`` keeps the packets of a capture of ``size_bytes`` (in memory where none is given).
+    """
+    kept = storage or InMemory()
+    gathered = gather(windows, lambda packets, end: kept.add(packets, end / max(size_bytes, end, 1)))
+    ends_at = gathered.last_at or 0
+    load = [partial(_group, one, gathered) for one in kept.partitions()]
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
     known = _addresses(names.resolutions(messages))
-    ends_at = gathered.last_at or 0
-    refusals = unreachable(grouped, gathered.icmp)
-    parts = Parts(grouped, Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals=refusals), run)
+    context = Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals={})
+    parts = Parts(load, context, lambda grouped: unreachable(grouped, gathered.icmp), kept, run)
+    over_udp = OverUdp(gathered, first_id=len(parts))
     found = names.resolutions([*messages, *parts.name_messages])
     lookups = pair(found, [*parts.dials(_addresses(found), known), *over_udp.dials()])
     return Analysed(
@@ -62,6 +72,10 @@ def analyse(
         anomalies=(*gathered.anomalies, *parts.anomalies),
         opened=parts.opened,
     )
+
+
+def _group(packets: Callable[[], Packets], gathered: Gathered) -> Grouped:
+    return group(packets(), gathered.buffer, gathered.tcp_last_at)
 
 
 def _addresses(resolutions: Iterable[NameResolution]) -> frozenset[str]:

@@ -11,14 +11,15 @@ Row = TypeVar("Row")
 class Rows(Sequence[Row]):
     """``count`` records; number ``i`` is ``make(i)``, called once at most."""
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_count", "_made", "_make")
 
     def __init__(self, count: int, make: Callable[[int], Row]) -> None:
         self._make = make
-        self._made: list[Row | None] = [None] * count
+        self._count = count
+        self._made: dict[int, Row] = {}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return self._count
 
     @overload
     def __getitem__(self, place: int) -> Row: ...
@@ -27,9 +28,12 @@ class Rows(Sequence[Row]):
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
         if isinstance(place, slice):
             return tuple(self[i] for i in range(*place.indices(len(self))))
-        row = self._made[place]
+        number = place if place >= 0 else self._count + place
+        if not 0 <= number < self._count:
+            raise IndexError(f"row {place} of {self._count}")
+        row = self._made.get(number)
         if row is None:
-            row = self._made[place] = self._make(place if place >= 0 else len(self) + place)
+            row = self._made[number] = self._make(number)
         return row
 
     def __iter__(self) -> Iterator[Row]:

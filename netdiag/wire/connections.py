@@ -85,6 +85,8 @@ class Grouped:
     client: UInt8
     """The ``direction`` in which the client of each connection sends."""
     known_by: UInt8
+    last_at: int
+    """Latest time of the whole capture."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -102,21 +104,36 @@ class Grouped:
             self.known_by[first:last],
             self.buffer,
         )
-        return replace(part, last_at=int(self.packets.captured_at.max()), copied=copied)
+        return replace(part, last_at=self.last_at, copied=copied)
 
 
-def group(packets: Packets, buffer: Buffer) -> Grouped:
-    """The packets of a capture (in file order) by connection, and who is the client."""
+def group(packets: Packets, buffer: Buffer, last_at: int | None = None) -> Grouped:
+    """The packets of a capture (in file order) by connection, and who is the client. ``last_at``: as ``Grouped``, where these are not
+    all of its packets."""
+    if last_at is None:
+        last_at = int(packets.captured_at.max(initial=NONE))
     if not len(packets):
         nothing, side = np.empty(0, np.int64), np.empty(0, np.uint8)
         return Grouped(
-            packets=packets, buffer=buffer, order=nothing, starts=np.zeros(1, np.int64), client=side, known_by=side
+            packets=packets,
+            buffer=buffer,
+            order=nothing,
+            starts=np.zeros(1, np.int64),
+            client=side,
+            known_by=side,
+            last_at=last_at,
         )
     by_pair, new = _grouped(packets, buffer)
     by_connection, starts = _in_order_of_appearance(by_pair, np.flatnonzero(new))
     client, known_by = client_directions(packets, by_connection, starts, buffer)
     return Grouped(
-        packets=packets, buffer=buffer, order=by_connection, starts=starts, client=client, known_by=known_by
+        packets=packets,
+        buffer=buffer,
+        order=by_connection,
+        starts=starts,
+        client=client,
+        known_by=known_by,
+        last_at=last_at,
     )
 
 

@@ -15,6 +15,13 @@ LITTLE16, LITTLE32 = np.dtype("<u2"), np.dtype("<u4")
 OCTET = np.dtype("u1")
 
 
+LARGE_BYTES = 2 << 30
+"""From this size on, reading all over the file is done in steps."""
+TOUCHED_ROWS = 1024
+TOUCHED_BYTES = 64 << 20
+"""Over so much of the file rows may be read before its pages are given back."""
+
+
 class Octets:
     """A buffer seen as an array of any type at *every* octet offset. Nothing is copied but what is gathered.
 
@@ -77,8 +84,23 @@ class Octets:
         return view
 
     def _gather(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
-        rows = self.view(dtype)[offsets]
+        large = self.size > LARGE_BYTES and len(offsets) > TOUCHED_ROWS
+        rows = self._gather_in_steps(offsets, dtype) if large else self.view(dtype)[offsets]
         return rows.view(dtype) if dtype.names else rows
+
+    def _gather_in_steps(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Rows from all over a large file: each touches pages that count as this process's memory until they are given back."""
+        view = self.view(dtype)
+        out = np.empty(len(offsets), view.dtype)
+        reach = 0
+        for first in range(0, len(offsets), TOUCHED_ROWS):
+            part = offsets[first : first + TOUCHED_ROWS]
+            out[first : first + TOUCHED_ROWS] = view[part]
+            reach += int(part.max()) - int(part.min())
+            if reach > TOUCHED_BYTES:
+                self.release(0, self.size)
+                reach = 0
+        return out
 
     def _gather_near_end(self, offsets: Int64, dtype: np.dtype[Any], last: int) -> NDArray[Any]:
         out = np.zeros(len(offsets), dtype)

@@ -1,5 +1,5 @@
-"""Connections judged by columns against the same connections heard one by one, and captures in one part and one process against
-the same in many: every record, number and ranking must be equal."""
+"""Connections judged by columns against the same connections heard one by one, and captures in one part, one process and in memory
+against the same in many parts, several processes and a file: every record, number and ranking must be equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 
 from netdiag.analysis import part, parts
 from netdiag.analysis.pipeline import Analysed, analyse
+from netdiag.capture import spill
 from netdiag.capture.source import open_capture
+from netdiag.capture.spill import Spill
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.parallel import map_forked
@@ -26,7 +28,12 @@ CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*.pcapng"))
 
 def everything(path: Path, jobs: int = 1) -> tuple[Any, ...]:
     with open_capture(str(path)) as capture:
-        found = analyse(capture.windows(), run=partial(map_forked, jobs=jobs))
+        found = analyse(
+            capture.windows(),
+            run=partial(map_forked, jobs=jobs),
+            storage=Spill(capture.buffer),
+            size_bytes=capture.size_bytes,
+        )
         tables = (found.connections, found.resolutions, found.exchanges, found.anomalies)
         return (*(plain(list(table)) for table in tables), *answers(found))
 
@@ -49,6 +56,11 @@ def compare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(parts, "PART_PACKETS", size)
             assert everything(path, jobs) == by_columns
+    with monkeypatch.context() as patch:
+        patch.setattr(spill, "IN_MEMORY_PACKETS", 0)
+        patch.setattr(spill, "PARTITION_PACKETS", 20)
+        patch.setattr(parts, "PART_PACKETS", 30)
+        assert everything(path) == by_columns
 
 
 def _nothing_sealed(*arguments: Any) -> Any:
