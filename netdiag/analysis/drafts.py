@@ -84,6 +84,7 @@ class Draft:
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
             loss_ns=None if held is None else held.loss_ns(breakdown.started_at, breakdown.ended_at),
+            loss_hi_ns=None if held is None else held.loss_hi_ns(breakdown.started_at, breakdown.ended_at),
             window_ns=None if held is None else held.window_ns(breakdown.started_at, breakdown.ended_at),
             server_name=self.server_name,
             opener_id=opener_id,

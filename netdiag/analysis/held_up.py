@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -11,7 +10,9 @@ from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
 
 CLIENT, SERVER = 0, 1
-_LOSS = (StallKind.LOSS,)
+_LOSS = (StallKind.LOSS, StallKind.LOSS_BEYOND)
+"""Octets that had arrived waited for lost ones; octets were lost beyond the capture point and came as much later to the other side."""
+_AT_MOST = (*_LOSS, StallKind.UNSEEN_LOSS)
 _MOST_PACKETS = 20
 _WINDOW = (StallKind.ZERO_WINDOW, StallKind.FULL_WINDOW)
 
@@ -30,20 +31,21 @@ class Witnessed:
 class HeldUp:
     """The stalls of one connection; both directions together, and what overlaps is counted once."""
 
+    __slots__ = ("_stalls",)
+
     def __init__(self, stalls: Stalls, connection_id: int) -> None:
         wanted = np.array((connection_id, connection_id + 1), stalls.connection.dtype)
         low, high = np.searchsorted(stalls.connection, wanted).tolist()
         self._stalls = stalls.take(slice(low, high))
 
-    @classmethod
-    def of(cls, stalls: Stalls, connection_id: int) -> Self | None:
-        """None for a connection that nothing held up."""
-        found = cls(stalls, connection_id)
-        return found if len(found._stalls) else None
-
     def loss_ns(self, started_at: int, ended_at: int) -> int:
-        """Time in the interval during which octets waited for a hole to be filled."""
+        """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
         return self._overlap_ns(_LOSS, started_at, ended_at)
+
+    def loss_hi_ns(self, started_at: int, ended_at: int) -> int | None:
+        """With the silences that the sender's packet count alone tells from pauses: their loss cost at most this. None without any."""
+        unseen = self._overlap_ns((StallKind.UNSEEN_LOSS,), started_at, ended_at)
+        return self._overlap_ns(_AT_MOST, started_at, ended_at) if unseen else None
 
     def window_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which a sender was stopped by a full or zero window."""

@@ -101,7 +101,11 @@ class Exchange:
     wait_think_ns: int | None = None
     """Upper bound of the server's part: wait − min RTT."""
     loss_ns: int | None = None
-    """Time in this exchange during which octets waited for a hole to be filled."""
+    """Time in this exchange during which octets waited for lost ones (from seen to deliverable), or were themselves lost on their way from
+    the capture point (from their first transmission to the last one needed). What only the capture lost is not in it. None without packets."""
+    loss_hi_ns: int | None = None
+    """An upper bound, where ``loss_ns`` may not be all: with the silences after which lost data came looking like new, which only the
+    sender's packet count shows. None where nothing speaks for more than ``loss_ns``."""
     window_ns: int | None = None
     """Time in this exchange during which the sender was stopped by a full or zero window."""
     server_name: str | None = None

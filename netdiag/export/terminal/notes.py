@@ -120,15 +120,21 @@ def _transfer(exchange: Exchange, connection: Connection | None, digits: int) ->
     if kernel is not None:
         late = kernel.received_out_of_order
         return [size, f"kernel saw {late} out of order on this connection" if late else ""]
-    return [size, _stalled(exchange.loss_ns, "loss", digits), _stalled(exchange.window_ns, "window full", digits)]
+    return [size, _loss(exchange, digits), _stalled(exchange.window_ns, "window full", digits)]
+
+
+def _loss(exchange: Exchange, digits: int) -> str:
+    """``loss 80.1``, ``loss 0.0 to 280.1`` where a part is told by the packet count alone."""
+    if exchange.loss_ns is None:
+        return ""
+    if exchange.loss_hi_ns is not None:
+        lowest, highest = (format_ms_readably(ns, digits=digits) for ns in (exchange.loss_ns, exchange.loss_hi_ns))
+        return f"loss {lowest} to {highest}"
+    return _stalled(exchange.loss_ns, "loss", digits) or "no loss"
 
 
 def _stalled(duration_ns: int | None, word: str, digits: int) -> str:
-    if duration_ns is None:
-        return ""
-    if duration_ns == 0:
-        return "no loss" if word == "loss" else ""
-    return f"{word} {format_ms_readably(duration_ns, digits=digits)}"
+    return f"{word} {format_ms_readably(duration_ns, digits=digits)}" if duration_ns else ""
 
 
 def _deliver(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
