@@ -13,7 +13,7 @@ from netdiag.sanitise import one_line
 from netdiag.units import NS_PER_S, format_duration, format_ms_readably
 
 _INDENT = 2
-_NAME = 8
+_NAME = 10
 _MOST_STALLS = 3
 _MOST_TIMES = 6
 _SEVERAL = 1.5
