@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -86,8 +87,9 @@ def test_what_is_no_query_is_ignored(junk):
     assert Query.parse(junk) is None
 
 
-def test_it_answers_on_the_wire_when_its_log_says_so(tmp_path):
-    zone, log = tmp_path / "zone.json", tmp_path / "dns.log"
+def lateness_on_the_wire_ms(folder: Path) -> float:
+    """One question over UDP and one over TCP to the server as a process; how late by its own log the first answer was."""
+    zone, log = folder / "zone.json", folder / "dns.log"
     zone.write_text(json.dumps({"a.lab": {"addresses": {"A": ["192.0.2.1"]}, "delay_ms": {"A": 50}}}))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
@@ -112,5 +114,16 @@ def test_it_answers_on_the_wire_when_its_log_says_so(tmp_path):
     assert facts(answer) == (77, 0, 1)
     assert facts(over_tcp[2:]) == (77, 0, 1)
     assert sent <= first["query_at"] <= first["answered_at"] <= received
-    assert 50e6 <= first["answered_at"] - first["query_at"] < 55e6
     assert (first["tcp"], second["tcp"]) == (False, True)
+    return float(first["answered_at"] - first["query_at"] - 50_000_000) / 1e6
+
+
+def test_it_answers_on_the_wire_when_its_log_says_so(tmp_path):
+    """Never early; late by less than 5 ms in the best of three, since a busy machine may hold up any one of them."""
+    late_ms = []
+    for _ in range(3):
+        late_ms.append(lateness_on_the_wire_ms(tmp_path))
+        assert late_ms[-1] >= 0
+        if late_ms[-1] < 5:
+            return
+    pytest.fail(f"late by {late_ms} ms")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from netdiag import api
 from netdiag.lab.compare import errors, sum_is_total
 from netdiag.lab.score import run
-from tests.support.scenarios import SCENARIOS, scenario_of
+from tests.support.scenarios import AT_LENGTH, QUICK, SCENARIOS, scenario_of
 
 
 def assert_exact(document: dict[str, Any]) -> None:
@@ -20,14 +20,14 @@ def assert_exact(document: dict[str, Any]) -> None:
     assert sum_is_total(done.analysis) == []
 
 
-@settings(max_examples=12, deadline=None)
+@QUICK
 @given(document=SCENARIOS)
 def test_every_phase_of_a_drawn_conversation(document: dict[str, Any]) -> None:
     assert_exact(document)
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@AT_LENGTH
 @given(document=SCENARIOS)
 def test_every_phase_of_many_drawn_conversations(document: dict[str, Any]) -> None:
     assert_exact(document)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from netdiag.lab.scenario import Scenario, from_mapping
+
+QUICK = settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+"""Two seconds. A failure is shown as it was drawn: making it smaller may take Hypothesis five minutes, which the slow variants allow."""
+AT_LENGTH = settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 DIRECTIONS = st.fixed_dictionaries(
     {},

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 
 from netdiag.lab.builder.build import build
 from netdiag.lab.builder.capture import frames_at_tap
 from netdiag.lab.builder.observe import observe
 from netdiag.lab.builder.output import record
-from tests.support.scenarios import SCENARIOS, scenario_of
+from tests.support.scenarios import AT_LENGTH, QUICK, SCENARIOS, scenario_of
 
 
-@settings(max_examples=12, deadline=None)
-@given(document=SCENARIOS)
-def test_every_octet_arrives_once_and_in_order(document: dict[str, Any]) -> None:
+def assert_whole(document: dict[str, Any]) -> None:
     built = build(scenario_of(document))
     assert [m.outcome for m in built.marks] == ["ok"] * len(built.marks)
     assert len(built.marks) == 3 * len(built.runs)
@@ -30,7 +29,20 @@ def test_every_octet_arrives_once_and_in_order(document: dict[str, Any]) -> None
         assert seen.server.frontier == len(server.sender.stream)
 
 
-@settings(max_examples=8, deadline=None)
+@QUICK
+@given(document=SCENARIOS)
+def test_every_octet_arrives_once_and_in_order(document: dict[str, Any]) -> None:
+    assert_whole(document)
+
+
+@pytest.mark.slow
+@AT_LENGTH
+@given(document=SCENARIOS)
+def test_every_octet_of_many_conversations_arrives_once_and_in_order(document: dict[str, Any]) -> None:
+    assert_whole(document)
+
+
+@QUICK
 @given(document=SCENARIOS)
 def test_the_truth_adds_up_and_repeats(document: dict[str, Any]) -> None:
     once, again = record(scenario_of(document)), record(scenario_of(document))
