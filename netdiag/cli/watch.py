@@ -15,6 +15,7 @@ from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
     from netdiag.probe.watch import Tick, WatchPlan
@@ -131,14 +132,16 @@ def _lines(path: str | None) -> Iterator[TextIO | None]:
 def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     """All calls of the watch as one analysis; None when there was none. On a terminal the table stands below the lines and keeps growing."""
     from netdiag import api
+    from netdiag.cli.console import console
     from netdiag.probe.watch import watch as ticks
 
     stop = threading.Event()
     found: list[Analysis] = []
-    with _live_table(enabled=file is not sys.stdout) as refresh:
+    out = console()
+    with _live_table(out, enabled=file is not sys.stdout) as refresh:
         try:
             for tick in ticks(plan, api.probe, stop):
-                _show(tick, file)
+                _show(tick, file, out)
                 if tick.analysis is not None:
                     found.append(tick.analysis)
                     refresh(found)
@@ -150,45 +153,51 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
 
 
 @contextmanager
-def _live_table(*, enabled: bool) -> Iterator[Callable[[list[Analysis]], None]]:
-    from netdiag.cli.console import console
-
-    out = console()
+def _live_table(out: Console, *, enabled: bool) -> Iterator[Callable[[list[Analysis]], None]]:
+    """All that is printed meanwhile must go through ``out``, or it would run into the table."""
     if not (enabled and out.is_terminal):
         yield lambda _found: None
         return
     from rich.live import Live
     from rich.text import Text
 
+    from netdiag.cli.console import ascii_only
+
+    plain = ascii_only()  # asked before Live puts something of its own in the place of standard output
     with Live(console=out, auto_refresh=False, transient=True) as live:
 
         def refresh(found: list[Analysis]) -> None:
-            live.update(Text("\n").join(_summary_lines(_together(found))), refresh=True)
+            lines = _summary_lines(_together(found), out, plain=plain)
+            live.update(Text("\n").join(lines[: max(3, out.height - 2)]), refresh=True)
 
         yield refresh
 
 
-def _summary_lines(whole: Analysis | None) -> list[Text]:
-    from netdiag.cli.console import ascii_only, console
+def _summary_lines(whole: Analysis | None, out: Console, *, plain: bool) -> list[Text]:
     from netdiag.export.terminal.page import Page
     from netdiag.export.terminal.summary import summary
 
-    page = Page(console().width, ascii_only=ascii_only())
+    page = Page(out.width, ascii_only=plain)
     page.blank()
     if whole is not None:
         summary(page, whole)
     return page.lines
 
 
-def _show(tick: Tick, file: TextIO | None) -> None:
-    from netdiag.cli.console import console, note
+def _show(tick: Tick, file: TextIO | None, out: Console) -> None:
+    from netdiag.cli.console import note
 
     if tick.analysis is None:
-        note(f"{_clock(tick.scheduled_at)}  #{tick.number}  {tick.skipped}")
+        said = f"{_clock(tick.scheduled_at)}  #{tick.number}  {tick.skipped}"
+        if out.is_terminal and file is not sys.stdout:
+            out.print(said, soft_wrap=True, markup=False, highlight=False)
+        else:
+            note(said)
         return
     for exchange in tick.analysis.exchanges:
         if file is not sys.stdout:
-            console().print(_line(tick, exchange), soft_wrap=True, markup=False, highlight=False)
+            fits: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"} if out.is_terminal else {"soft_wrap": True}
+            out.print(_line(tick, exchange), markup=False, highlight=False, **fits)
         if file is not None:
             file.write(_json_line(tick, exchange))
             file.flush()
@@ -204,7 +213,7 @@ def _line(tick: Tick, exchange: Exchange) -> str:
     token = f"  1st token {format_ms(first)}" if first is not None else ""
     lag = f"  started {format_ms(tick.lag_ns)} late" if tick.lag_ns > 10_000_000 else ""
     head = f"{_clock(tick.scheduled_at)}  #{tick.number:<4d} {one_line(exchange.arm or '', most=16):4s} {one_line(result_label(exchange), most=40)}"
-    return f"{head}  total {format_ms(exchange.total_ns)} ms{token}  {phases}{lag}"
+    return f"{head}  total {format_ms(exchange.total_ns)} ms{lag}{token}  {phases}"
 
 
 def _json_line(tick: Tick, exchange: Exchange) -> str:
@@ -239,12 +248,12 @@ def _together(found: list[Analysis]) -> Analysis | None:
 
 def _conclude(whole: Analysis | None, slo: str | None, *, quiet: bool) -> int:
     from netdiag.cli import exit_codes, results
-    from netdiag.cli.console import show
+    from netdiag.cli.console import ascii_only, console, show
     from netdiag.errors import ProbeError
 
     if whole is None:
         raise ProbeError("no request was made")
     if not quiet:
-        show(_summary_lines(whole))
+        show(_summary_lines(whole, console(), plain=ascii_only()))
     goals = results.print_goals(whole, slo, stream=sys.stderr if quiet else sys.stdout)
     return exit_codes.worst([goals, exit_codes.of_result(whole, None, strict=False)])

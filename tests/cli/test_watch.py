@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +80,38 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize("options", [("--every", "1", "--rate", "1"), ("--rate", "500"), ("-n", "5000")])
 def test_what_cannot_be_is_usage(options):
     assert subprocess.run(command(*options), capture_output=True, timeout=60, check=False).returncode == 64
+
+
+@pytest.mark.peers
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_in_a_real_terminal_the_table_stands_still_below_the_lines(tmp_path: Path) -> None:
+    """Once on the screen, however often it was drawn; after ^C it is there for good, and every line of the file is whole."""
+    session, lines = f"netdiag-{os.getpid()}", tmp_path / "w.jsonl"
+    watch = f"{sys.executable} -m netdiag watch --lab --rate 5 --jsonl {lines}"
+
+    def tmux(*arguments: str) -> str:
+        return subprocess.run(["tmux", "-L", session, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def screen() -> list[str]:
+        return tmux("capture-pane", "-p").splitlines()
+
+    def until(done: Callable[[list[str]], bool]) -> list[str]:
+        for _ in range(400):
+            if done(shown := screen()):
+                return shown
+            time.sleep(0.05)
+        raise AssertionError("\n".join(screen()))
+
+    environment = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
+    given = " ".join(f"{k}={v}" for k, v in environment.items())
+    tmux("new-session", "-d", "-x", "110", "-y", "40", f"env -u NO_COLOR {given} {watch}; echo ended $?; sleep 60")
+    try:
+        shown = until(lambda rows: all(any(f"#{n} " in row for row in rows) for n in (1, 2, 3, 4)))
+        assert sum("(ms, median;" in row for row in shown) == 1
+        tmux("send-keys", "C-c")
+        shown = until(lambda rows: any(row.startswith("ended") for row in rows))
+        assert "ended 0" in shown
+        assert any("requests/s" in row for row in shown)
+        assert {json.loads(line)["tick"] for line in lines.read_text().splitlines()} >= {1, 2, 3, 4}
+    finally:
+        tmux("kill-server")
