@@ -12,6 +12,7 @@ from functools import partial
 
 from netdiag.analysis import names
 from netdiag.analysis.gather import Gathered, gather
+from netdiag.analysis.only_by_icmp import OnlyByIcmp
 from netdiag.analysis.over_udp import OverUdp
 from netdiag.analysis.pairing import pair
 from netdiag.analysis.part import Context
@@ -25,6 +26,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
 from netdiag.wire.connections import Grouped, group
+from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import Packets, Window
 
 
@@ -60,13 +62,20 @@ def analyse(
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
     known = _addresses(names.resolutions(messages))
     context = Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals={})
-    parts = Parts(load, context, lambda grouped: unreachable(grouped, gathered.icmp), kept, run)
+    only_by_icmp = OnlyByIcmp(gathered.icmp)
+
+    def refusals(grouped: Grouped) -> dict[int, IcmpError]:
+        only_by_icmp.saw(grouped)
+        return unreachable(grouped, gathered.icmp)
+
+    parts = Parts(load, context, refusals, kept, run)
     over_udp = OverUdp(gathered, first_id=len(parts))
+    quoted = only_by_icmp.connections(gathered.buffer, first_id=len(parts) + len(over_udp.connections))
     found = names.resolutions([*messages, *parts.name_messages])
     lookups = pair(found, [*parts.dials(_addresses(found), known), *over_udp.dials()])
     return Analysed(
         gathered=gathered,
-        connections=_joined(parts.connections, over_udp.connections),
+        connections=_joined(parts.connections, [*over_udp.connections, *quoted]),
         resolutions=names.with_connections(found, lookups),
         exchanges=parts.exchanges(lookups, over_udp.drafts(lookups, ends_at)),
         anomalies=(*gathered.anomalies, *parts.anomalies),

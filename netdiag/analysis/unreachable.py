@@ -10,7 +10,7 @@ from netdiag.analysis.marks import Mark
 from netdiag.wire.connections import Grouped
 from netdiag.wire.icmp import IcmpError
 
-_TCP = 6
+TCP = 6
 _UNREACHABLE = {4: (3, 11), 6: (1, 3)}
 """Destination unreachable and time exceeded (RFC 792, RFC 4443)."""
 _FRAGMENTATION_NEEDED = (4, 3, 4)
@@ -38,7 +38,7 @@ def reason(error: IcmpError) -> str:
 
 def unreachable(grouped: Grouped, errors: Iterable[IcmpError]) -> dict[int, IcmpError]:
     """Connection id to the first error about a packet of its client."""
-    wanted = [e for e in errors if e.protocol == _TCP and _ends_an_attempt(e)][:MOST_ERRORS]
+    wanted = [e for e in errors if e.protocol == TCP and ends_an_attempt(e)][:MOST_ERRORS]
     if not wanted or not len(grouped):
         return {}
     rows, packets = grouped.order[grouped.starts[:-1]], grouped.packets
@@ -52,7 +52,8 @@ def unreachable(grouped: Grouped, errors: Iterable[IcmpError]) -> dict[int, Icmp
     return found
 
 
-def _ends_an_attempt(error: IcmpError) -> bool:
+def ends_an_attempt(error: IcmpError) -> bool:
+    """Whether the packet that it is about, and those after it, do not get there."""
     too_big = (error.version, error.type, error.code) == _FRAGMENTATION_NEEDED
     return error.type in _UNREACHABLE[error.version] and not too_big
 

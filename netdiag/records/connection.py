@@ -119,7 +119,8 @@ class Connection:
     closed_by: str | None = None
     """``client`` or ``server``: who sent the first FIN or RST; None while open."""
     close_reason: str | None = None
-    """``fin``, ``reset``, ``refused``, ``idle`` (expired in the capture), ``syn-timeout``; None while open."""
+    """``fin``, ``reset``, ``refused``, ``idle`` (expired in the capture), ``syn-timeout``, ``unreachable`` (the capture has none of its
+    packets but an ICMP error about them, which ``first_packet`` is); None while open."""
     closed_at: int | None = None
     sides: Sides
     tls: TlsSession | None = None

@@ -119,6 +119,19 @@ def test_fragmentation_needed_ends_nothing() -> None:
     assert exchange.outcome is Outcome.TIMEOUT_CONNECT
 
 
+def test_a_connection_that_only_an_error_tells_of() -> None:
+    syns = silence((0,))
+    error = icmp_about(syns[0][1], 3, 1, 40)
+    (connection,) = analysed(error, icmp_about(syns[0][1], 3, 1, 1_040)).connections
+    (seen,) = analysed(syns).connections
+    assert (connection.client, connection.server) == (seen.client, seen.server)
+    assert (connection.close_reason, connection.first_packet, connection.last_packet) == ("unreachable", 1, 2)
+    assert connection.sides.client.packets == connection.sides.server.packets == 0
+    assert len(analysed(syns, error).connections) == 1
+    (too_big,) = analysed(icmp_about(syns[0][1], 3, 4, 40)).connections
+    assert too_big.close_reason is None
+
+
 def lookup(name: str, address: str, at_ms: float, took_ms: float) -> list[Timed]:
     at = EPOCH_NS + int(at_ms * NS_PER_MS)
     query = udp_frame(dns_bytes.message(name))

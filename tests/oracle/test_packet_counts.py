@@ -30,7 +30,7 @@ PAIRS_DIFFER = {
     "OISF+suricata-verify/bug-6875-01__fuzz.pcap": "tshark takes the damaged file for another variant of pcap",
     "lucian+pcap_file_ex/corrupted.pcap": "more packets are read",
     "ntop+nDPI/6in4tunnel.pcap": "tshark counts the packet that an ICMPv6 error quotes as one of a TCP stream",
-    "seladb+PcapPlusPlus/tcp-reassembly.pcap": "tshark counts the packet that an ICMP error quotes as a TCP stream",
+    "seladb+PcapPlusPlus/tcp-reassembly.pcap": "tshark counts a header that an sFlow datagram samples as a TCP stream",
     "the-tcpdump-group+tcpdump/bigtcp-ipv4-vxlan-ipv4.pcap": "tshark 4.0 does not take total length 0 for a packet above 64 KiB inside VXLAN",
 }
 
