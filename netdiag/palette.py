@@ -30,3 +30,6 @@ MUTED = "#6B7280"
 """Secondary text."""
 INK = "#1F2933"
 """Primary text and outlines in pictures."""
+
+STALL_HUES: dict[str, str] = {"network": FAILURE, "server": "#0B6E4F", "client": "#9A5B00", "undecided": MUTED}
+"""By the cause of a stall; its name always stands beside it."""

@@ -172,8 +172,17 @@ def test_every_trial_is_a_dot_and_the_median_has_its_interval() -> None:
     assert "290.5 [277.9, 303.1] ms  n 10" in words(picture)
 
 
-def test_the_stall_is_named_on_the_arrival_line() -> None:
-    assert "stall\n400.0 ms" in words(plot.arrival(analyses.streamed(), 0))
+def test_the_stall_is_named_with_its_cause_on_the_arrival_line() -> None:
+    shown = words(plot.arrival(analyses.streamed(), 0))
+    assert "stall: network\n400.0 ms, usual 30.0 ms\nlater events are back on schedule (shift 3 %)" in shown
+    assert "dashed: schedule" in shown
+
+
+def test_packets_and_what_was_sent_again_stand_below_the_line() -> None:
+    lanes = replace(analyses.lanes(), exchange=analyses.streamed().exchanges[0])
+    picture = plot.arrival(lanes)
+    assert "packets" in words(picture)
+    assert picture.axes[0].get_xlim() == picture.axes[1].get_xlim(), "both rows have one time axis"
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
