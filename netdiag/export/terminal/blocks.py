@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from netdiag.export.terminal.addresses import addresses_block
 from netdiag.export.terminal.bars import Axis, bar, gaps_bar, ticks
 from netdiag.export.terminal.notes import Notes, gaps, unattributed
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
@@ -108,6 +109,7 @@ class Blocks:
         _heading(self._page, self._analysis, exchange, self._with_host)
         for row in _exchange_rows(exchange, self._notes, axis):
             _write(self._page, row, self._grid)
+        addresses_block(self._page, self._analysis, exchange)
         stream_block(self._page, exchange)
         server_block(self._page, exchange)
 
