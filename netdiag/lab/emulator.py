@@ -25,7 +25,8 @@ from itertools import count
 from pathlib import Path as FilePath
 from types import FrameType
 
-from netdiag.lab.path import ACTIONS, DirectionModel, Path
+from netdiag.lab.frames import FrameFacts
+from netdiag.lab.path import ACTIONS, PACKET_KINDS, DirectionModel, Path
 
 _SOL_PACKET, _PACKET_QDISC_BYPASS, _PACKET_IGNORE_OUTGOING = 263, 20, 23
 _SO_TIMESTAMPNS, _SO_RCVBUFFORCE = 35, 33
@@ -33,7 +34,10 @@ _PR_SET_TIMERSLACK = 29
 _ETH_P_ALL = 0x0003
 _SPIN_NS = 150_000
 _RECEIVE_BUFFER_BYTES = 16 << 20
-_MOST_ROWS = 5_000_000
+_MOST_ROWS = 2_000_000
+_COLUMNS = 10
+_INSTANTS = (1, 2, 3)
+_KINDS = (*PACKET_KINDS, "other")
 _TIMESPEC = struct.Struct("@ll")
 
 
@@ -48,6 +52,14 @@ class LinkRow:
     due_at: int | None
     size_bytes: int
     action: str
+    """As in ``path.Decision``."""
+    kind: str = "other"
+    """``syn``, ``syn-ack``, ``data``, ``ack``, ``fin``, ``rst``, ``udp`` or ``other``: of the frame that arrived."""
+    client_port: int = 0
+    """The port on the client's side."""
+    seq: int = 0
+    """TCP sequence number of its first octet."""
+    payload_bytes: int = 0
 
 
 class Port:
@@ -93,7 +105,7 @@ class Emulator:
             (left, right, DirectionModel(path.up, path.seed)),
             (right, left, DirectionModel(path.down, path.seed + 1)),
         )
-        self._heap: list[tuple[int, int, int, int, bytes, int]] = []
+        self._heap: list[tuple[int, int, int, int, bytes, int, FrameFacts]] = []
         self._order = count()
         self._stopped = False
         self._log = array("q")
@@ -118,29 +130,31 @@ class Emulator:
             if received is None:
                 return
             at, frame = received
-            decision = model.decide(at, frame)
+            facts = FrameFacts.of(frame)
+            decision = model.decide(at, frame, facts)
             action = ACTIONS.index(decision.action)
             if not decision.releases:
-                self._note(direction, at, -1, -1, len(frame), action)
+                self._note(direction, at, -1, -1, len(frame), action, facts)
             for release in decision.releases:
-                heapq.heappush(self._heap, (release.at, next(self._order), direction, at, release.frame, action))
+                heapq.heappush(self._heap, (release.at, next(self._order), direction, at, release.frame, action, facts))
 
     def _release_due(self) -> None:
         heap = self._heap
         while heap and heap[0][0] <= time.monotonic_ns():
-            due, _, direction, at, frame, action = heapq.heappop(heap)
+            due, _, direction, at, frame, action, facts = heapq.heappop(heap)
             self._ends[direction][1].send(frame)
-            self._note(direction, at, time.monotonic_ns(), due, len(frame), action)
+            self._note(direction, at, time.monotonic_ns(), due, len(frame), action, facts)
 
-    def _note(self, direction: int, at: int, left: int, due: int, size: int, action: int) -> None:
-        if len(self._log) < _MOST_ROWS * 6:
-            self._log.extend((direction, at, left, due, size, action))
+    def _note(self, direction: int, at: int, left: int, due: int, size: int, action: int, facts: FrameFacts) -> None:
+        if len(self._log) < _MOST_ROWS * _COLUMNS:
+            what = (_KINDS.index(facts.kind), facts.ports[direction], facts.seq, facts.payload_bytes)
+            self._log.extend((direction, at, left, due, size, action, *what))
 
     def write_log(self, file: FilePath) -> None:
-        """Instants as wall-clock nanoseconds, six 64-bit integers a row."""
+        """Instants as wall-clock nanoseconds, ten 64-bit integers a row."""
         offset = time.time_ns() - time.monotonic_ns()
-        for i in range(0, len(self._log), 6):
-            for j in (1, 2, 3):
+        for i in range(0, len(self._log), _COLUMNS):
+            for j in _INSTANTS:
                 if self._log[i + j] >= 0:
                     self._log[i + j] += offset
         file.write_bytes(self._log.tobytes())
@@ -150,11 +164,24 @@ def read_log(file: FilePath) -> list[LinkRow]:
     """The rows that ``Emulator.write_log`` wrote, in the order of events."""
     values = array("q")
     values.frombytes(file.read_bytes())
-    rows = zip(*(iter(values),) * 6, strict=True)
-    return [
-        LinkRow("down" if d else "up", at, None if left < 0 else left, None if due < 0 else due, size, ACTIONS[action])
-        for d, at, left, due, size, action in rows
-    ]
+    return [_row(*values[i : i + _COLUMNS]) for i in range(0, len(values), _COLUMNS)]
+
+
+def _row(
+    direction: int, at: int, left: int, due: int, size: int, action: int, kind: int, port: int, seq: int, payload: int
+) -> LinkRow:
+    return LinkRow(
+        direction="down" if direction else "up",
+        arrived_at=at,
+        left_at=None if left < 0 else left,
+        due_at=None if due < 0 else due,
+        size_bytes=size,
+        action=ACTIONS[action],
+        kind=_KINDS[kind],
+        client_port=port,
+        seq=seq,
+        payload_bytes=payload,
+    )
 
 
 def _be_prompt() -> None:

@@ -29,6 +29,8 @@ class FrameFacts:
     network: int = 14
     transport: int = 0
     payload_bytes: int = 0
+    seq: int = 0
+    """TCP sequence number."""
 
     @classmethod
     def of(cls, frame: bytes) -> FrameFacts:
@@ -53,7 +55,8 @@ class FrameFacts:
         ports = struct.unpack_from("!HH", frame, start)
         ends = sorted((source + frame[start : start + 2], destination + frame[start + 2 : start + 4]))
         kind, payload = ("udp", 0) if protocol == _UDP else _tcp_kind(frame, start, size)
-        return cls(kind, size, True, source, destination, ports, ends[0] + ends[1], 14, start, payload)
+        seq = int.from_bytes(frame[start + 4 : start + 8], "big") if protocol == _TCP else 0
+        return cls(kind, size, True, source, destination, ports, ends[0] + ends[1], 14, start, payload, seq)
 
     def matches(self, what: str, address: str | None, port: int | None) -> bool:
         """Whether a rule is about this frame; ``any`` is any IP packet."""

@@ -147,9 +147,9 @@ class DirectionModel:
         self._flows: dict[bytes, int] = {}
         self._forgotten: set[bytes] = set()
 
-    def decide(self, at: int, frame: bytes) -> Decision:
-        """What happens to a frame that arrived at ``at`` (monotonic ns)."""
-        facts = FrameFacts.of(frame)
+    def decide(self, at: int, frame: bytes, facts: FrameFacts | None = None) -> Decision:
+        """What happens to a frame that arrived at ``at`` (monotonic ns); ``facts`` where they are known already."""
+        facts = facts or FrameFacts.of(frame)
         reason = self._dropped(at, facts)
         if reason is not None:
             return Decision(f"drop:{reason}")

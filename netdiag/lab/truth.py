@@ -70,6 +70,8 @@ class ServedExchange:
     headers_at: int | None = None
     headers_offset: int | None = None
     """Where the final head begins in the server's TCP stream."""
+    headers_end_offset: int | None = None
+    """Just after it (of the TLS records that carry it)."""
     events: list[ServedEvent] = field(default_factory=list)
     response_last_at: int | None = None
     response_end_offset: int | None = None
@@ -172,6 +174,8 @@ def _note(exchange: ServedExchange, row: TruthRow) -> None:
         case "headers":
             exchange.headers_at = row.at
             exchange.status, exchange.headers_offset = facts.get("status"), facts.get("offset")
+            if "offset" in facts and "wire_bytes" in facts:
+                exchange.headers_end_offset = facts["offset"] + facts["wire_bytes"]
         case "event":
             exchange.events.append(
                 ServedEvent(
