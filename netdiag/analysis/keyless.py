@@ -102,6 +102,8 @@ class Turns(Table):
     response_latest_at: Int64
     response_last_at: Int64
     response_last_packet: Int64
+    response_end_latest_at: Int64
+    """Upper bound of ``response_last_at``: an empty DATA frame that ends a stream looks like a SETTINGS ACK."""
     request_bytes: Int64
     """Record lengths."""
     response_bytes: Int64
@@ -192,6 +194,10 @@ class Speaking(Table):
     ends_at: Int64
     doubtful: Bool
     """Dropped as a lone ticket or as housekeeping, but could be an answer: a bound, not a record of a turn."""
+    ending: Bool
+    """Of the size of a SETTINGS ACK, but in a place where an empty DATA frame ends a stream: of the answer before it, if there is one."""
+    acknowledging: Bool
+    """Of the same size and place, but the first such record of the session: may be the ACK, and is only a bound of the answer's end."""
 
 
 def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speaking, Bool]:
@@ -214,7 +220,8 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     # The first answer of a connection is never so small: nothing of its fields was sent before.
     doubtful |= small & server & ~settling & (content != HOUSEKEEPING[0])
     talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
-    rows = np.flatnonzero(talks | doubtful)
+    ending, acknowledging = _empty_data(session, small & server, content)
+    rows = np.flatnonzero(talks | doubtful | ending | acknowledging)
     order = np.lexsort((begins_at[rows], _arrival(records, server)[rows], session[rows]))
     rows = rows[order]
     kept = Speaking(
@@ -224,8 +231,35 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
         begins_at=begins_at[rows],
         ends_at=ends_at[rows],
         doubtful=doubtful[rows],
+        ending=ending[rows],
+        acknowledging=acknowledging[rows],
     )
-    return _without_continue(kept, content[rows], h2), h2
+    after_an_answer = _behind_answers(kept)
+    return _without_continue(kept.take(after_an_answer), content[rows][after_an_answer], h2), h2
+
+
+def _empty_data(session: Int64, small: Bool, content: Int64) -> tuple[Bool, Bool]:
+    """Server records of the size of a SETTINGS ACK: (those after the first of a session, of which there is one for the client's SETTINGS;
+    the first)."""
+    rows = np.flatnonzero(small & (content == HOUSEKEEPING[0]))
+    later, first = np.zeros(len(session), bool), np.zeros(len(session), bool)
+    if len(rows):
+        begins = np.r_[True, session[rows][1:] != session[rows][:-1]]
+        later[rows[~begins]] = True
+        first[rows[begins]] = True
+    return later, first
+
+
+def _behind_answers(kept: Speaking) -> Bool:
+    """All records, but of the possible ends of answers only those right behind an answer's record."""
+    ends = kept.ending | kept.acknowledging
+    if not ends.any():
+        return np.ones(len(kept), bool)
+    place = np.arange(len(kept))
+    before = np.maximum.accumulate(np.where(ends | kept.doubtful, -1, place))
+    known = before >= 0
+    answered: Bool = known & (kept.session[before] == kept.session) & (kept.direction[before] == SERVER)
+    return ~ends | answered
 
 
 def _housekeeping(records: TlsRecords, session: Int64, talks: Bool, content: Int64) -> Bool:
@@ -468,7 +502,9 @@ def _columns(
     request_last = _value(found.ends_at, stops - 1, first_ask)
     request_earliest = _value(found.ends_at, np.where(h2[found.session[starts]], starts, stops - 1), first_ask)
     certain = separable & (request_earliest == request_last)
-    last_at = _value(found.ends_at, stops - 1, last_answer)
+    # A run begins with a record that is surely one of the answer.
+    sure = np.maximum.reduceat(np.where(found.acknowledging, -1, np.arange(len(found))), starts)
+    last_at = _value(found.ends_at, sure, last_answer)
     earliest = _lower_bounds(request_last, answer_at, session, bounds)
     return Turns(
         session=session,
@@ -482,7 +518,8 @@ def _columns(
         response_earliest_at=earliest,
         response_latest_at=np.where(certain, answer_at, last_at),
         response_last_at=last_at,
-        response_last_packet=_value(records.last_packet[found.row], stops - 1, last_answer),
+        response_last_packet=_value(records.last_packet[found.row], sure, last_answer),
+        response_end_latest_at=_value(found.ends_at, stops - 1, last_answer),
         request_bytes=np.bincount(turn[asks], run_bytes[asks], minlength=count).astype(np.int64),
         response_bytes=np.bincount(turn[~asks], run_bytes[~asks], minlength=count).astype(np.int64),
         separable=separable,

@@ -76,7 +76,7 @@ def turn_marks(turns: Turns, row: int) -> Marks:
         marks[M.REQUEST_LAST] = _last_asked(turns, row, method)
     if turns.response_first_at[row] != NONE:
         marks[M.RESPONSE_FIRST] = _first_answer(turns, row, method)
-        marks[M.RESPONSE_LAST] = _mark(turns.response_last_at[row], turns.response_last_packet[row], method)
+        marks[M.RESPONSE_LAST] = _last_answer(turns, row, method)
     return marks
 
 
@@ -100,6 +100,14 @@ def _first_answer(turns: Turns, row: int, method: Method) -> Mark:
         None if exactly else earliest,
         None if exactly else latest,
     )
+
+
+def _last_answer(turns: Turns, row: int, method: Method) -> Mark:
+    at, packet = int(turns.response_last_at[row]), int(turns.response_last_packet[row])
+    latest = int(turns.response_end_latest_at[row])
+    if latest <= at:
+        return _mark(at, packet, method)
+    return Mark(at, _packet(packet), Clock.WIRE, Method.BOUNDED, None, latest)
 
 
 def _mark(at: int, packet: int, method: Method) -> Mark:

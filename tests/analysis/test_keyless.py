@@ -220,6 +220,34 @@ def test_http2_housekeeping_is_no_request_and_no_answer() -> None:
     assert found.separable.all()
 
 
+def answered_with_empty_data(acks: list[Record]) -> list[Record]:
+    """A server that ends the stream with an empty DATA frame, as Go and Google do."""
+    return [
+        *hello(),
+        Record("client", 22.1, 24 + 27 + 13 + TAG13),
+        Record("server", 42.4, 9 + 18 + TAG13),
+        *acks,
+        Record("client", 42.6, 9 + TAG13),
+        Record("client", 42.7, 90),
+        Record("server", 70, 600),
+        Record("server", 95, 9 + TAG13),
+        Record("client", 150, 60),
+        Record("server", 180, 300),
+    ]
+
+
+def test_an_empty_data_frame_ends_the_answer_once_the_settings_were_acknowledged() -> None:
+    found = heard(answered_with_empty_data([Record("server", 42.5, 9 + TAG13)]), sessions(1, h2=1))
+    assert (found.response_last_at / MS).tolist() == [95, 180]
+    assert (found.response_end_latest_at / MS).tolist() == [95, 180]
+
+
+def test_what_may_be_the_acknowledgement_or_the_end_bounds_the_answer() -> None:
+    found = heard(answered_with_empty_data([]), sessions(1, h2=1))
+    assert (found.response_last_at / MS).tolist() == [70, 180]
+    assert (found.response_end_latest_at / MS).tolist() == [95, 180]
+
+
 def test_overlapping_http2_requests_are_not_separable() -> None:
     conversation = [
         *hello(),

@@ -85,6 +85,48 @@ def test_the_wait_without_keys_is_the_same_or_says_its_bounds(path: str) -> None
     assert found.wrong == []
 
 
+PHASES = ("tls", "send", "wait", "transfer")
+
+
+@needs_public_captures
+def test_the_error_of_every_phase_and_its_bounds() -> None:
+    """Over all captures with keys, of every request that starts in a turn of records: error, and whether the stated bounds hold."""
+    errors: dict[str, list[int]] = defaultdict(list)
+    outside: dict[str, list[str]] = defaultdict(list)
+    for path in CASES:
+        opened = netdiag.analyze(folder() / path, keylog=keylog_of(path))
+        told = by_connection(list(netdiag.analyze(folder() / path).exchanges))
+        for exchange in opened.exchanges:
+            twin = _twin(exchange, told[exchange.connection_id])
+            for name in PHASES if twin is not None else ():
+                keyed, guessed = phase(exchange, name), phase(twin, name)
+                if keyed is None or guessed is None:
+                    continue
+                errors[name].append(abs(guessed.duration_ns - keyed.duration_ns))
+                if not guessed.lo_ns <= keyed.duration_ns <= guessed.hi_ns:
+                    outside[name].append(
+                        f"{path} {exchange.path}: {keyed.duration_ns}, {guessed.lo_ns} to {guessed.hi_ns}"
+                    )
+    for name in PHASES:
+        found = sorted(errors[name])
+        same = sum(1 for error in found if error <= 1_000) / len(found)
+        sys.stdout.write(
+            f"\n  key-less {name}: {len(found)} phases, {same:.1%} the same, 95 % within {found[int(len(found) * 0.95)] / NS_PER_MS:.3f} ms, "
+            f"largest error {found[-1] / NS_PER_MS:.1f} ms, bounds hold for {1 - len(outside[name]) / len(found):.1%}"
+        )
+        assert len(found) > 100
+        assert len(outside[name]) <= 0.01 * len(found), outside[name]
+
+
+def _twin(exchange: Exchange, told: list[Exchange]) -> Exchange | None:
+    """The same request without keys; of those that begin together the first."""
+    wait = phase(exchange, "wait")
+    if wait is None or exchange.pushed:
+        return None
+    waits = ((e, phase(e, "wait")) for e in told)
+    return next((e for e, w in waits if w and abs(w.started_at - wait.started_at) <= TOLERANCE_NS), None)
+
+
 @needs_public_captures
 @pytest.mark.parametrize("path", CASES)
 def test_the_handshake_without_keys_ends_when_it_ends_with_them(path: str) -> None:
