@@ -69,7 +69,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--json, --jsonl", "Print the JSON document (a list for several files); one line per request."),
             ("-o, --output NAME", "Also write .png, .svg, .pdf, .json; .pcapng with comments; repeatable."),
             ("--embed-keys", "Put the session keys into the .pcapng: as secret as the traffic."),
-            ("--picture WHICH", "What -o draws: waterfall, lanes (with --exchange), distributions."),
+            ("--picture WHICH", "waterfall, lanes (--exchange), arrival, distributions, budget."),
             ("--force", "Replace existing files."),
             ("--slo GOALS", "total=5000,p99.ttft=900,error=1% (ms): exit 4 when one is broken."),
             ("--strict", "Exit 2 when the result is partial: cut file, drops, incomplete requests."),
@@ -95,7 +95,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--connection", type=int, multiple=True)
 @click.option("--exchange", type=int)
 @click.option("--top", type=click.IntRange(min=0))
-@click.option("--picture", type=click.Choice(("waterfall", "lanes", "distributions")))
+@click.option("--picture", type=click.Choice(("waterfall", "lanes", "arrival", "distributions", "budget")))
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
 @click.option("--jobs", type=click.IntRange(min=1))

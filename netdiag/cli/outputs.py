@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from netdiag.records.lanes import ExchangeLanes
 
 PICTURES = (".png", ".svg", ".pdf")
-DRAWINGS = ("waterfall", "lanes", "distributions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,32 @@ def _figure(analysis: Analysis, wanted: Wanted) -> Picture:
     from netdiag import plot
 
     drawing = wanted.drawing or ("lanes" if wanted.exchange_id is not None and wanted.source else "waterfall")
-    if drawing == "distributions":
-        return plot.distributions(analysis)
-    if drawing == "waterfall":
-        return plot.waterfall(analysis)
-    return plot.lanes(_lanes(analysis, wanted))
+    if drawing == "lanes":
+        return plot.lanes(_lanes(analysis, wanted))
+    try:
+        if drawing == "arrival":
+            return _arrival(analysis, wanted)
+        return {
+            "waterfall": plot.waterfall,
+            "distributions": plot.distributions,
+            "differences": plot.differences,
+            "ecdf": plot.ecdf,
+            "budget": plot.budget,
+        }[drawing](analysis)
+    except KeyError as error:
+        raise UsageError(f"the picture {drawing} cannot be drawn: {error.args[0]}") from error
+
+
+def _arrival(analysis: Analysis, wanted: Wanted) -> Picture:
+    """Of the request that was chosen, else of the first streamed one; with its packets where there is a file."""
+    from netdiag import plot
+
+    chosen = wanted.exchange_id
+    if chosen is None:
+        chosen = next((e.id for e in analysis.exchanges if e.stream is not None and e.stream.events), 0)
+    if wanted.source is not None and wanted.source != "-":
+        return plot.arrival(_lanes(analysis, dataclasses.replace(wanted, exchange_id=chosen)))
+    return plot.arrival(analysis, chosen)
 
 
 def _lanes(analysis: Analysis, wanted: Wanted) -> ExchangeLanes:

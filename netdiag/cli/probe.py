@@ -118,7 +118,7 @@ SECTIONS: tuple[Section, ...] = (
             ("-o, --output NAME", ".png .svg .pdf .json .pcapng; repeatable."),
             ("--embed-keys, --keep-keys FILE", "Keys into .pcapng; into a file. Secret!"),
             ("--json, --top N", "The JSON document; the N slowest in full."),
-            ("--picture WHICH", "What -o draws: waterfall, distributions."),
+            ("--picture WHICH", "waterfall, distributions, differences, ecdf, …"),
             ("--slo GOALS", "total=5000,p99.ttft=900,error=1%: exit 4."),
             ("--force, --strict", "Replace files; exit 2 for a partial result."),
             ALWAYS,
@@ -167,7 +167,9 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("-o", "--output", "outputs", multiple=True)
 @click.option("--force", is_flag=True)
 @click.option("--top", type=click.IntRange(min=0))
-@click.option("--picture", type=click.Choice(("waterfall", "distributions")))
+@click.option(
+    "--picture", type=click.Choice(("waterfall", "distributions", "differences", "ecdf", "budget", "arrival"))
+)
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
 @click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw")))

@@ -5,7 +5,6 @@ A file with many requests is never a thousand lines: the slowest ten as bars, th
 
 from __future__ import annotations
 
-import statistics as stats
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
 from netdiag.records.exchange_table import slowest
 from netdiag.records.labels import connection_of, exchange_of, host_of, request_label, result_label
+from netdiag.stats.medoid import medoid
 from netdiag.units import format_ms
 
 MOST_BLOCKS = 6
@@ -99,18 +99,6 @@ def _examples(exchanges: Sequence[Exchange], uncounted: Set[int]) -> list[Exchan
     shown = [typical for group in arms.values() if (typical := medoid(group)) is not None]
     bad = [exchange for exchange in exchanges if exchange.failed][: max(1, MOST_BLOCKS - len(shown))]
     return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)
-
-
-def medoid(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """The successful request that is closest to the median of every phase; None when none succeeded."""
-    good = [exchange for exchange in exchanges if not exchange.failed]
-    if not good:
-        return None
-    vectors = [{str(p.name): p.duration_ns for p in e.phases} | {"unattributed": e.unattributed_ns} for e in good]
-    names = {name for vector in vectors for name in vector}
-    median = {name: stats.median(vector.get(name, 0) for vector in vectors) for name in names}
-    distances = [sum(abs(vector.get(name, 0) - median[name]) for name in names) for vector in vectors]
-    return good[distances.index(min(distances))]
 
 
 def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange]) -> None:

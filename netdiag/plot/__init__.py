@@ -10,18 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from netdiag.plot.budgets import budget as budget
+    from netdiag.plot.comparison import differences as differences
+    from netdiag.plot.comparison import ecdf as ecdf
     from netdiag.plot.distribution import distributions as distributions
     from netdiag.plot.lane_rows import lanes as lanes
     from netdiag.plot.stream import arrival as arrival
     from netdiag.plot.style import Picture
     from netdiag.plot.waterfalls import waterfall as waterfall
 
-__all__ = ["arrival", "distributions", "lanes", "save", "waterfall"]
+__all__ = ["arrival", "budget", "differences", "distributions", "ecdf", "lanes", "save", "waterfall"]
 
 FORMATS = (".png", ".svg", ".pdf")
 _LAZY = {
     "arrival": "netdiag.plot.stream",
+    "budget": "netdiag.plot.budgets",
+    "differences": "netdiag.plot.comparison",
     "distributions": "netdiag.plot.distribution",
+    "ecdf": "netdiag.plot.comparison",
     "lanes": "netdiag.plot.lane_rows",
     "waterfall": "netdiag.plot.waterfalls",
 }

@@ -137,3 +137,30 @@ def test_the_key_is_in_no_artefact(run: Run, api: str, tmp_path: Path, monkeypat
 
 
 CAPTURE = ability().allowed
+
+
+@pytest.mark.parametrize("picture", ["arrival", "budget", "differences", "ecdf"])
+def test_every_picture_of_a_probe(run: Run, tmp_path: Path, picture: str) -> None:
+    target = tmp_path / "x.svg"
+    common = ("probe", "--lab", "--llm", "openai", "--capture", "none", "-n", "2", "-o", target, "--picture", picture)
+    assert run(*common).exit_code == 0
+    assert "<svg" in target.read_text()
+
+
+def test_a_picture_that_cannot_be_drawn_says_why(run: Run, tmp_path: Path) -> None:
+    one = (
+        "probe",
+        "--lab",
+        "--capture",
+        "none",
+        "-n",
+        "1",
+        "--http2",
+        "-o",
+        tmp_path / "x.svg",
+        "--picture",
+        "differences",
+    )
+    result = run(*one)
+    assert result.exit_code == 64
+    assert "no paired comparison" in result.stderr

@@ -13,7 +13,8 @@ from netdiag.errors import CaptureFileError
 from netdiag.export.terminal.connections import connection_filter, connections_table, packets_table
 from netdiag.export.terminal.files import file_row, files_table
 from netdiag.export.terminal.page import can_show
-from netdiag.export.text import Selection, medoid, report
+from netdiag.export.text import Selection, report
+from netdiag.stats.medoid import medoid
 from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.exchange import Exchange

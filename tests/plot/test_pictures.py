@@ -39,6 +39,11 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "distributions of a file": lambda: plot.distributions(analyses.many(30)),
     "distributions of nothing": lambda: plot.distributions(Analysis(source=analyses.source())),
     "arrival": lambda: plot.arrival(analyses.streamed(), 0),
+    "arrival with packets": lambda: plot.arrival(replace(analyses.lanes(), exchange=analyses.streamed().exchanges[0])),
+    "differences": lambda: plot.differences(analyses.two_arms()),
+    "ecdf": lambda: plot.ecdf(analyses.two_arms(), goal_ns=analyses.ns(400)),
+    "ecdf of a file": lambda: plot.ecdf(analyses.many(30), "wait"),
+    "budget": lambda: plot.budget(analyses.two_arms()),
 }
 
 
@@ -185,6 +190,43 @@ def test_packets_and_what_was_sent_again_stand_below_the_line() -> None:
     assert picture.axes[0].get_xlim() == picture.axes[1].get_xlim(), "both rows have one time axis"
 
 
+def test_differences_show_every_pair_the_margin_and_the_verdict() -> None:
+    picture = plot.differences(analyses.two_arms())
+    shown = words(picture)
+    assert "HTTP/2 against HTTP/1.1" in shown
+    assert "−1.0 [−9.6, +7.4] ms · no difference that matters" in shown
+    (axes,) = picture.axes
+    dots = next(c for c in axes.collections if c.get_offsets().shape[0] == 10)
+    assert len(dots.get_offsets()) == 10
+    band = next(c for c in axes.collections if isinstance(c, PolyCollection)).get_paths()[0].vertices
+    assert (band[:, 0].min(), band[:, 0].max()) == (-20, 20)
+
+
+def test_without_pairs_there_are_no_differences_to_draw() -> None:
+    with pytest.raises(KeyError, match="no paired comparison"):
+        plot.differences(analyses.one_request())
+
+
+def test_the_ecdf_says_how_far_it_may_be_read_and_shows_the_goal() -> None:
+    shown = words(plot.ecdf(analyses.two_arms(), goal_ns=analyses.ns(400)))
+    assert "n = 10 is too small to speak of more than P50" in shown
+    assert "goal 400 ms" in shown
+    assert "HTTP/1.1  n 10" in shown
+    with pytest.raises(KeyError, match="no counted call has 'first_token'"):
+        plot.ecdf(analyses.two_arms(), "first_token")
+
+
+def test_the_budget_shows_real_calls_and_their_parts_add_up() -> None:
+    picture = plot.budget(analyses.two_arms())
+    shown = words(picture)
+    assert "HTTP/1.1, typical of 10" in shown
+    assert "HTTP/2, slowest" in shown
+    totals = {f"{e.total_ns / 1e6:,.1f} ms" for e in analyses.two_arms().exchanges}
+    assert sum(line in totals for line in shown.splitlines()) == 4
+    with pytest.raises(KeyError, match="no successful call"):
+        plot.budget(Analysis(source=analyses.source()))
+
+
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_text_in_an_svg(payload: str) -> None:
     analysis = analyses.one_request()
@@ -211,6 +253,8 @@ def test_hostile_text_in_every_other_picture(payload: str) -> None:
             replace(analyses.streamed(), exchanges=(replace(analyses.streamed().exchanges[0], path=payload),)), 0
         ),
         plot.distributions(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+        plot.ecdf(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+        plot.budget(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
     ):
         ElementTree.fromstring(picture.rendered("svg"))
 

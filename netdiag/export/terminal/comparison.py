@@ -9,17 +9,10 @@ from rich.text import Text
 from netdiag.export.terminal.page import MUTED, STRONG, Page
 from netdiag.export.terminal.tables import Column, Row, table
 from netdiag.records.statistics import Comparison
+from netdiag.records.verdict_words import VERDICTS
 from netdiag.sanitise import one_line
 from netdiag.units import format_ms
 
-VERDICTS = {
-    "faster": "faster",
-    "slower": "slower",
-    "faster-but-too-little": "faster, too little to matter",
-    "slower-but-too-little": "slower, too little to matter",
-    "no-difference-that-matters": "no difference that matters",
-    "cannot-tell": "cannot tell",
-}
 _PHASES_FIRST = (
     *("queue", "dns", "proxy", "tcp", "tls", "send", "continue", "wait", "transfer", "deliver"),
     *("first_event", "first_token", "first_visible", "total"),
