@@ -18,6 +18,7 @@ from netdiag.records.exchange import Outcome
 from netdiag.records.recording import ClientConnection, ClientRequest
 
 REDIRECT = Backoff(ns=0, cause="redirect", planned_ns=0)
+RECONNECT = Backoff(ns=0, cause="reconnect", planned_ns=0)
 _REWRITTEN_TO_GET = {301: ("POST",), 302: ("POST",), 303: ("POST", "PUT", "PATCH", "DELETE")}
 """RFC 9110 section 15.4: what browsers and curl do, not what the first texts said."""
 
@@ -51,7 +52,11 @@ class Caller:
         target = Target(trial.arm.url, self.config.effective_method, body, with_credentials=True)
         while True:
             place = Place(attempt=len(result.attempts), arm=trial.arm.name, trial=trial.number)
-            result.attempts.append(client.request(place, target))
+            finished = client.request(place, target)
+            for lost in finished.abandoned:
+                result.attempts.append(Finished(lost, None, None, None))
+                result.between.append(RECONNECT)
+            result.attempts.append(finished)
             if len(result.attempts) >= budget or self.stop.is_set():
                 return result
             following = self._next_hop(result.last, target) if hops < MAX_REDIRECTS else None

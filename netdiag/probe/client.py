@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -55,6 +56,8 @@ class Finished:
     headers: httpx.Headers | None
     next_url: str | None
     """Where a redirect leads; None when the response is none."""
+    abandoned: tuple[ClientRequest, ...] = ()
+    """Attempts that the library itself made before this one (see ``tracker.Abandoned``)."""
 
 
 class ArmClient:
@@ -190,7 +193,7 @@ class ArmClient:
         record = ClientRequest(
             id=0,  # numbers are given when all is over
             call_id=0,
-            attempt=place.attempt,
+            attempt=place.attempt + len(track.abandoned),
             arm=place.arm,
             trial=place.trial,
             connection_id=None if log is None else log.id,
@@ -217,7 +220,43 @@ class ArmClient:
             body_reads=tuple(track.body_reads),
             response_headers=() if response is None else redact_headers(_header_pairs(response)),
         )
-        return Finished(record, failure, None if response is None else response.headers, _redirect(response))
+        return Finished(
+            record,
+            failure,
+            None if response is None else response.headers,
+            _redirect(response),
+            abandoned=abandoned_of(record, track),
+        )
+
+
+def abandoned_of(record: ClientRequest, track: RequestTracker) -> tuple[ClientRequest, ...]:
+    """Rows for what went to connections that were dead, made from the row of the attempt that lived."""
+    first = record.attempt - len(track.abandoned)
+    return tuple(
+        dataclasses.replace(
+            record,
+            attempt=first + place,
+            connection_id=None if one.connection is None else one.connection.id,
+            stream_id=one.stream_id,
+            reused=one.reused,
+            submitted_at=one.submitted_at,
+            assigned_at=one.assigned_at,
+            first_write_at=one.first_write_at,
+            last_write_at=one.last_write_at,
+            headers_at=None,
+            last_read_at=None,
+            ended_at=one.ended_at,
+            protocol=None,
+            status=None,
+            interim=(),
+            response_bytes=None,
+            outcome=Outcome.CLOSED_EARLY,
+            error="the server had given this connection up; sent again on another one",
+            body_reads=(),
+            response_headers=(),
+        )
+        for place, one in enumerate(track.abandoned)
+    )
 
 
 def conclude(

@@ -8,6 +8,7 @@ of them are here, and tests hold them fast.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from netdiag.errors import UsageError
 from netdiag.probe import kernel, tracker
 from netdiag.probe.async_backend import AsyncRecordingBackend
 from netdiag.probe.backend import RecordingBackend
-from netdiag.probe.client import conclude
+from netdiag.probe.client import abandoned_of, conclude
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.connection_log import Recorder
 from netdiag.probe.resolver import Resolver
@@ -212,37 +213,38 @@ class _Watch:
         )
         version = None if response is None else response.extensions.get("http_version", b"").decode("ascii")
         number = len(self._observation.requests)
-        self._observation.requests.append(
-            ClientRequest(
-                id=number,
-                call_id=number,
-                attempt=0,
-                arm=ARM,
-                trial=1,
-                connection_id=None if track.connection is None else track.connection.id,
-                stream_id=track.stream_id,
-                method=request.method,
-                url=redact_target(str(request.url)),
-                authority=request.url.netloc.decode("ascii"),
-                path=redact_target(request.url.raw_path.decode("ascii")),
-                reused=track.reused,
-                submitted_at=track.submitted_at,
-                assigned_at=track.assigned_at,
-                first_write_at=track.first_write_at,
-                last_write_at=track.last_write_at,
-                headers_at=track.headers_at,
-                last_read_at=track.last_read_at,
-                ended_at=track.ended_at or now,
-                protocol="h2" if version == "HTTP/2" else (version or "").lower() or None,
-                status=None if response is None else response.status_code,
-                interim=tuple(track.interim),
-                response_bytes=None if response is None else sum(size for _, size in track.body_reads),
-                outcome=outcome,
-                error=None if error is None else redact_text(error),
-                body_reads=tuple(track.body_reads),
-                response_headers=redact_headers(pairs),
-            )
+        last = ClientRequest(
+            id=number + len(track.abandoned),
+            call_id=number,
+            attempt=len(track.abandoned),
+            arm=ARM,
+            trial=1,
+            connection_id=None if track.connection is None else track.connection.id,
+            stream_id=track.stream_id,
+            method=request.method,
+            url=redact_target(str(request.url)),
+            authority=request.url.netloc.decode("ascii"),
+            path=redact_target(request.url.raw_path.decode("ascii")),
+            reused=track.reused,
+            submitted_at=track.submitted_at,
+            assigned_at=track.assigned_at,
+            first_write_at=track.first_write_at,
+            last_write_at=track.last_write_at,
+            headers_at=track.headers_at,
+            last_read_at=track.last_read_at,
+            ended_at=track.ended_at or now,
+            protocol="h2" if version == "HTTP/2" else (version or "").lower() or None,
+            status=None if response is None else response.status_code,
+            interim=tuple(track.interim),
+            response_bytes=None if response is None else sum(size for _, size in track.body_reads),
+            outcome=outcome,
+            error=None if error is None else redact_text(error),
+            body_reads=tuple(track.body_reads),
+            response_headers=redact_headers(pairs),
         )
+        before = abandoned_of(last, track)
+        rows = [dataclasses.replace(row, id=number + place) for place, row in enumerate(before)]
+        self._observation.requests.extend([*rows, last])
 
 
 def _watching(transport: Any, observation: Observation) -> Any:

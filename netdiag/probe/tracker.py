@@ -19,6 +19,20 @@ from netdiag.records.recording import Span
 current: ContextVar[RequestTracker | None] = ContextVar("netdiag_request", default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandoned:
+    """A request that httpcore wrote to a connection which the server had given up, and then sent again on another one without a word."""
+
+    connection: ConnectionLog | None
+    stream_id: int | None
+    reused: bool
+    submitted_at: int
+    assigned_at: int | None
+    first_write_at: int
+    last_write_at: int | None
+    ended_at: int
+
+
 @dataclass(slots=True)
 class RequestTracker:
     """Filled by ``trace`` and by the streams; read when the request is over."""
@@ -43,6 +57,8 @@ class RequestTracker:
     """Octets of the body as sent."""
     body_reads: list[tuple[int, int]] = field(default_factory=list)
     interim: list[InterimResponse] = field(default_factory=list)
+    abandoned: list[Abandoned] = field(default_factory=list)
+    """Attempts before the one that the other fields tell of."""
     _sending: bool = False
     _tunnel_started_at: int | None = None
 
@@ -63,6 +79,7 @@ class RequestTracker:
 
     def opened(self, log: ConnectionLog) -> None:
         """The backend opens a connection for this request."""
+        self._begin_again(self.clock.now())
         self.connection = log
 
     def wrote(self, log: ConnectionLog, at: int) -> None:
@@ -87,7 +104,29 @@ class RequestTracker:
                 self.connection.proxy = Span(started_at=self._tunnel_started_at, ended_at=at)
             self._tunnel_started_at = None
 
+    def _begin_again(self, at: int) -> None:
+        """What has been written so far was in vain: the request starts anew."""
+        if self.first_write_at is None:
+            return
+        self.abandoned.append(
+            Abandoned(
+                connection=self.connection,
+                stream_id=self.stream_id,
+                reused=self.reused,
+                submitted_at=self.submitted_at,
+                assigned_at=self.assigned_at,
+                first_write_at=self.first_write_at,
+                last_write_at=self.last_write_at,
+                ended_at=at,
+            )
+        )
+        self.submitted_at, self.assigned_at = at, None
+        self.first_write_at = self.last_write_at = self.headers_at = self.ended_at = None
+        self.stream_id, self.reused, self._sending = None, False, False
+        self.interim.clear()
+
     def _send_started(self, at: int, info: dict[str, Any]) -> None:
+        self._begin_again(at)
         self._sending = True
         stream_id = info.get("stream_id")
         self.stream_id = stream_id if isinstance(stream_id, int) else None

@@ -11,7 +11,7 @@ class Backoff:
 
     ns: int
     cause: str
-    """``retry-after``, ``retry-after-ms``, ``computed``, ``redirect`` (0), ``unknown``."""
+    """``retry-after``, ``retry-after-ms``, ``computed``, ``redirect`` (0), ``reconnect`` (0: by the client library, on a new connection), ``unknown``."""
     planned_ns: int | None = None
 
 
