@@ -258,15 +258,20 @@ def _stream_times(streams: Iterable[tuple[int, Draft]], count: int) -> dict[str,
 class ExchangeRows(Rows[Exchange], MeasuredExchanges):
     """The exchanges in the order in which they began; their ids are their places in it."""
 
-    __slots__ = ("columns",)
+    __slots__ = ("columns", "release")
 
-    def __init__(self, columns: ExchangeColumns, make: Callable[[int], Exchange]) -> None:
+    def __init__(
+        self, columns: ExchangeColumns, make: Callable[[int], Exchange], release: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(len(columns), make)
         self.columns = columns
+        self.release = release
+        """To be called after each pass over a column: where memory is dear, columns lie in a file."""
 
     def places_of_slowest(self, most: int) -> list[int]:
         """As ``MeasuredExchanges``."""
         order: Int64 = np.argsort(-self.columns.total_ns, kind="stable")
+        self.release()
         return [int(place) for place in order[:most]]
 
     def counts(self) -> dict[Outcome, int]:

@@ -95,6 +95,10 @@ class Part:
     def __len__(self) -> int:
         return len(self._table)
 
+    def forget(self) -> None:
+        """Give its memory back at once; it cannot be used any more. (It refers to itself: only a garbage collection would notice.)"""
+        self.__dict__.clear()
+
     def facts(self) -> PartFacts:
         """What is to be known of it without making records."""
         told = exchanges(self._sealed, self._chosen, self._table.openings)

@@ -31,8 +31,22 @@ from netdiag.wire.tables import Int64
 PART_PACKETS = 1 << 17
 
 
+RECENT = 2
 FEW = 8
 """So many records of a part that is not there are made one by one, before the whole part is made for them."""
+
+
+class Recent:
+    """Parts that were made again because somebody asked: only the last ones stay."""
+
+    def __init__(self) -> None:
+        self._slots: list[Slot] = []
+
+    def used(self, slot: Slot) -> None:
+        """Its part was just made."""
+        self._slots = [one for one in self._slots if one is not slot] + [slot]
+        while len(self._slots) > RECENT:
+            self._slots.pop(0).release()
 
 
 class Partition:
@@ -63,8 +77,9 @@ class Partition:
 class Slot:
     """One part: where it lies, what it said, and the part itself when somebody asks for much of it."""
 
-    def __init__(self, partition: Partition, first: int, last: int, context: Context, *, keep: bool) -> None:
-        self.partition, self._context, self._keep = partition, context, keep
+    def __init__(self, partition: Partition, first: int, last: int, context: Context, recent: Recent | None) -> None:
+        """``recent``: where what is made again is counted; None where everything stays."""
+        self.partition, self._context, self._recent = partition, context, recent
         self.first, self.last = partition.base + first, partition.base + last
         self._part: Part | None = None
         self._single: dict[int, Part] = {}
@@ -83,10 +98,18 @@ class Slot:
 
     def hear(self) -> PartFacts:
         """What it says."""
-        facts = self.part.facts()
-        if not self._keep:
+        part = self.part
+        facts = part.facts()
+        if self._recent is not None:
             self._part = None
+            part.forget()
         return facts
+
+    def release(self) -> None:
+        """What can be made again need not stay."""
+        self._part = None
+        self._single.clear()
+        self.partition.release()
 
     def take(self, facts: PartFacts, storage: Storage) -> None:
         """Keep what it said."""
@@ -105,6 +128,8 @@ class Slot:
 
     def _with(self, i: int) -> tuple[Part, int]:
         """A part that has the connection, and the number of its first."""
+        if self._recent is not None:
+            self._recent.used(self)
         if self._part is None and (i in self._single or len(self._single) < FEW):
             if i not in self._single:
                 self._single[i] = self._made(i, i + 1)
@@ -142,18 +167,18 @@ class Parts:
         run: Runner | None = None,
     ) -> None:
         self._storage = storage
-        keep = not storage.bounded
+        recent = Recent() if storage.bounded else None
         self._slots: list[Slot] = []
         first_packets: list[Int64] = []
         base = 0
         for one in load:
-            partition = Partition(one, base, keep=keep)
+            partition = Partition(one, base, keep=recent is None)
             refused = {base + i: error for i, error in refusals(partition.grouped).items()}
             own = dataclasses.replace(context, refusals=refused)
-            slots = [Slot(partition, a, b, own, keep=keep) for a, b in pairwise(partition.edges)]
+            slots = [Slot(partition, a, b, own, recent) for a, b in pairwise(partition.edges)]
             for slot in slots:
                 slot.copied = None if len(load) == len(slots) == 1 else False
-            self._hear(slots, run if keep else None)
+            self._hear(slots, run if recent is None else None)
             partition.release()
             self._slots += slots
             first_packets.append(partition.first_packet)
@@ -300,6 +325,7 @@ class _Numbered:
             storage.release()
         whole = columns.table()
         self._order: Int64 = np.lexsort((self._position, self._connection, whole.started_at))
+        storage.release()
         self._columns = whole.ordered(self._order, storage.room, storage.release)
         self._openers = {
             begin + row: begin + opener
@@ -307,10 +333,11 @@ class _Numbered:
             for row, opener in one.openers.items()
         }
         self._place: Int64 | None = None
+        self._release = storage.release
 
     def rows(self) -> ExchangeRows:
         """By id."""
-        return ExchangeRows(self._columns, self._exchange)
+        return ExchangeRows(self._columns, self._exchange, self._release)
 
     def _exchange(self, i: int) -> Exchange:
         row = int(self._order[i])

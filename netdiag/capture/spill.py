@@ -19,7 +19,10 @@ from netdiag.wire.tables import Buffer, Int64, Packets, UInt64
 IN_MEMORY_PACKETS = 2_000_000
 """Up to about so many packets everything stays in memory (some 0.8 GB at most, while the last parts are judged)."""
 PARTITION_PACKETS = 250_000
-MOST_PARTITIONS = 1024
+PERIODS = 128
+"""Endpoint pairs are divided by when they first appear, so that what a partition's packets say lies close together in the file,"""
+SHARES = 32
+"""and by their endpoints, because those of one period may have most of the packets."""
 _TYPES = RAW_TYPES | COLUMN_TYPES
 _ROW = np.dtype([(name, kind) for name, kind in _TYPES.items()])
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -36,6 +39,7 @@ class Spill:
         self._memory = InMemory()
         self._file: Any = None
         self._chunks: list[list[tuple[int, int]]] = []
+        self._pairs = _Pairs()
         self._maps: list[mmap.mmap] = []
         self._decided = False
 
@@ -51,15 +55,13 @@ class Spill:
         if self._file is None:
             self._memory.add(packets, read)
         else:
-            self._write(packets)
+            self._write(packets, min(PERIODS - 1, int(read * PERIODS)))
 
     def partitions(self) -> Sequence[Callable[[], Packets]]:
         """As ``Storage``."""
         if self._file is None:
             return self._memory.partitions()
-        return [self._reader(number) for number in range(len(self._chunks)) if self._chunks[number]] or [
-            lambda: joined([])
-        ]
+        return [self._reader(chunks) for chunks in _joined_shares(self._chunks)] or [lambda: joined([])]
 
     def put(self, columns: Int64) -> Callable[[], Int64]:
         """As ``Storage``."""
@@ -98,41 +100,76 @@ class Spill:
     def _decide(self, expected: float) -> None:
         self._decided = True
         if expected > IN_MEMORY_PACKETS:
-            count = min(MOST_PARTITIONS, int(expected / PARTITION_PACKETS) + 1)
             self._file = tempfile.TemporaryFile(prefix="netdiag-")  # noqa: SIM115  closed with the last reference
-            self._chunks = [[] for _ in range(count)]
+            self._chunks = [[] for _ in range(PERIODS * SHARES)]
 
-    def _write(self, packets: Packets) -> None:
-        partition = _partition(packets.low, packets.high, len(self._chunks))
+    def _write(self, packets: Packets, period: int) -> None:
+        partition = self._pairs.partitions(_hashes(packets.low, packets.high), period)
         order = np.argsort(partition, kind="stable")
         rows = np.empty(len(packets), _ROW)
         for name in _TYPES:
             rows[name] = getattr(packets, name)[order]
-        bounds = np.searchsorted(partition[order], np.arange(len(self._chunks) + 1, dtype=partition.dtype)).tolist()
+        partition = partition[order]
+        begins = np.flatnonzero(np.diff(partition, prepend=-1))
         place = self._file.seek(0, 2)
         self._file.write(rows.view(np.uint8))
-        for number, (begin, end) in enumerate(pairwise(bounds)):
-            if begin < end:
-                self._chunks[number].append((place + begin * _ROW.itemsize, end - begin))
+        for number, (begin, end) in zip(
+            partition[begins].tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True
+        ):
+            self._chunks[number].append((place + begin * _ROW.itemsize, end - begin))
 
-    def _reader(self, number: int) -> Callable[[], Packets]:
+    def _reader(self, chunks: list[tuple[int, int]]) -> Callable[[], Packets]:
         def read() -> Packets:
-            chunks = self._chunks[number]
             rows = np.empty(sum(count for _, count in chunks), _ROW)
             done = 0
-            for place, count in chunks:
+            for place, count in sorted(chunks):
                 self._file.seek(place)
                 self._file.readinto(rows[done : done + count].view(np.uint8))
                 done += count
+            rows = rows[np.argsort(rows["number"], kind="stable")]
             return Packets(**{name: np.ascontiguousarray(rows[name]) for name in _TYPES})
 
         return read
 
 
-def _partition(low: UInt64, high: UInt64, count: int) -> NDArray[np.uint16]:
-    """The same for all packets of a pair of endpoints."""
+class _Pairs:
+    """In which partition each pair of endpoints is. Pairs are known by a hash: two with the same one are merely in the same partition."""
+
+    def __init__(self) -> None:
+        self._known = np.empty(0, np.uint64)
+        self._period = np.empty(0, np.uint8)
+
+    def partitions(self, hashes: UInt64, period: int) -> NDArray[np.int16]:
+        """Of each packet; pairs that were not seen before belong to the present period."""
+        own, back = np.unique(hashes, return_inverse=True)
+        place = np.searchsorted(self._known, own)
+        known = place < len(self._known)
+        known[known] = self._known[place[known]] == own[known]
+        periods = np.full(len(own), period, np.uint8)
+        periods[known] = self._period[place[known]]
+        self._known = np.insert(self._known, place[~known], own[~known])
+        self._period = np.insert(self._period, place[~known], periods[~known])
+        share = (own >> np.uint64(20)).astype(np.int64) % SHARES
+        found: NDArray[np.int16] = (periods.astype(np.int64) * SHARES + share).astype(np.int16)[back]
+        return found
+
+
+def _hashes(low: UInt64, high: UInt64) -> UInt64:
     mixed = (low * _MIX) ^ (high * (_MIX | np.uint64(1 << 40)))
     mixed ^= mixed >> np.uint64(32)
-    mixed *= _MIX
-    found: Int64 = (mixed >> np.uint64(40)).astype(np.int64) % count
-    return found.astype(np.uint16)
+    return mixed * _MIX
+
+
+def _joined_shares(chunks: Sequence[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
+    """Small neighbouring partitions put together."""
+    found: list[list[tuple[int, int]]] = []
+    size = 0
+    for one in chunks:
+        packets = sum(count for _, count in one)
+        if found and size + packets <= PARTITION_PACKETS:
+            found[-1] += one
+            size += packets
+        elif packets:
+            found.append(list(one))
+            size = packets
+    return found

@@ -41,7 +41,8 @@ class _Ordered(Sequence[int]):
     """A sorted column whose elements come out as Python's integers."""
 
     def __init__(self, column: Int64) -> None:
-        self._column = np.sort(column)
+        self._column = column
+        self._column.sort()  # it is ours
 
     def __len__(self) -> int:
         return len(self._column)
@@ -171,17 +172,23 @@ def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistic
     good = own & counts
     left_out = (exchanges[place] for place in np.flatnonzero(own & ~counts).tolist())
     values = {**columns.durations_ns, "unattributed": columns.unattributed_ns, "total": columns.total_ns}
-    chosen = {name: column[good] for name, column in values.items()}
-    present = {name: column[column != NONE] for name, column in chosen.items()}
     codes, first = np.unique(columns.outcome[own], return_index=True)
     numbers = np.bincount(columns.outcome[own])
     return Statistics(
         arm=columns.arms[arm],
         n=int(np.count_nonzero(good)),
         excluded=tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in left_out),
-        phases={name: _of_ordered(_Ordered(present[name])) for name in _ORDER if len(present.get(name, ()))},
+        phases={name: spread for name in _ORDER if (spread := _of_column(values.get(name), good, exchanges)).n},
         outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in codes[np.argsort(first)]},
     )
+
+
+def _of_column(column: Int64 | None, good: Bool, exchanges: ExchangeRows) -> Distribution:
+    if column is None:
+        return _of_ordered(())
+    chosen = column[good]
+    exchanges.release()
+    return _of_ordered(_Ordered(chosen[chosen != NONE]))
 
 
 _ORDER = (

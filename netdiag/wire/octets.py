@@ -16,10 +16,20 @@ OCTET = np.dtype("u1")
 
 
 LARGE_BYTES = 2 << 30
-"""From this size on, reading all over the file is done in steps."""
-TOUCHED_ROWS = 1024
-TOUCHED_BYTES = 64 << 20
-"""Over so much of the file rows may be read before its pages are given back."""
+"""From this size on, the pages of a map that were read are given back now and then."""
+MOST_TOUCHED_BYTES = 32 << 20
+STEP_ROWS = 256
+NEIGHBOURHOOD_BYTES = 2 << 20
+"""The system may map so many of a page's neighbours with it."""
+
+
+class _Touched:
+    """About how much of large maps was read since pages were last given back."""
+
+    bytes = 0
+
+
+_TOUCHED = _Touched()
 
 
 class Octets:
@@ -72,6 +82,7 @@ class Octets:
         length = end // mmap.PAGESIZE * mmap.PAGESIZE - first
         if length > 0:
             self.buffer.madvise(mmap.MADV_DONTNEED, first, length)
+            _TOUCHED.bytes = 0
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """``dtype`` at every offset where it fits whole; index it with offsets. Structured types come back as void rows."""
@@ -84,22 +95,19 @@ class Octets:
         return view
 
     def _gather(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
-        large = self.size > LARGE_BYTES and len(offsets) > TOUCHED_ROWS
-        rows = self._gather_in_steps(offsets, dtype) if large else self.view(dtype)[offsets]
+        rows = self.view(dtype)[offsets] if self.size < LARGE_BYTES else self._gather_in_steps(offsets, dtype)
         return rows.view(dtype) if dtype.names else rows
 
     def _gather_in_steps(self, offsets: Int64, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Rows from all over a large file: each touches pages that count as this process's memory until they are given back."""
         view = self.view(dtype)
         out = np.empty(len(offsets), view.dtype)
-        reach = 0
-        for first in range(0, len(offsets), TOUCHED_ROWS):
-            part = offsets[first : first + TOUCHED_ROWS]
-            out[first : first + TOUCHED_ROWS] = view[part]
-            reach += int(part.max()) - int(part.min())
-            if reach > TOUCHED_BYTES:
+        for first in range(0, len(offsets), STEP_ROWS):
+            part = offsets[first : first + STEP_ROWS]
+            out[first : first + STEP_ROWS] = view[part]
+            _TOUCHED.bytes += min(int(part.max()) - int(part.min()), len(part) * NEIGHBOURHOOD_BYTES)
+            if _TOUCHED.bytes > MOST_TOUCHED_BYTES:
                 self.release(0, self.size)
-                reach = 0
         return out
 
     def _gather_near_end(self, offsets: Int64, dtype: np.dtype[Any], last: int) -> NDArray[Any]:
