@@ -49,4 +49,4 @@ def describe(page: Page, judged: Judged) -> None:
 
     styles = {Answer.MET: GOOD, Answer.BROKEN: BAD, Answer.CANNOT_BE_SHOWN: STRONG}
     for arm, result in judged:
-        page.line(f"goal  {arm_name(arm)}  ", (str(result), styles[result.answer]))
+        page.wrapped(0, f"goal  {arm_name(arm)}  ", (str(result), styles[result.answer]))

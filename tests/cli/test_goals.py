@@ -31,6 +31,11 @@ def test_goals_of_a_file(run: Run, good: Path, goals: str, code: int, words: str
     assert words in result.stdout
 
 
+def test_what_is_needed_is_said_in_full_however_narrow_the_page(run: Run, good: Path) -> None:
+    said = " ".join(run("analyze", good, "--slo", "error=1%,p99.total=60000").stdout.split())
+    assert said.count("needs 299 trials)") == 4
+
+
 def test_goals_leave_the_document_alone(run: Run, good: Path) -> None:
     result = run("analyze", good, "--json", "--slo", "total=1")
     assert result.exit_code == 4

@@ -129,6 +129,20 @@ def test_arms_are_compared(run: Run, server: LabServer) -> None:
     assert (total["arm_a"], total["arm_b"], total["pairs"]) == ("h1", "h2", 3)
 
 
+def test_where_nothing_succeeds_the_outcomes_are_still_told(run: Run, server: LabServer) -> None:
+    result = run("probe", *at(server, "/v1/models?status=500"), "-n", "2", "--http1.1")
+    assert result.exit_code == 1
+    assert "HTTP/1.1: 0 ok, 3 HTTP error" in result.stdout
+    assert "2 of 2 failed" in result.stdout
+
+
+def test_throughput_policy_and_worst_case_are_printed(run: Run, server: LabServer) -> None:
+    said = " ".join(run("probe", *at(server), "-n", "2", "--http1.1", "--policy", "article", "-m", "30s").stdout.split())
+    assert "requests/s" in said
+    assert "0 of 2 failed (95 %: at most 84.2 %)" in said
+    assert "policy article: at most 4 attempts a call, 2 min 07 s in the worst case" in said
+
+
 def test_a_failed_request_is_1(run: Run, server: LabServer) -> None:
     assert run("probe", *at(server, "/v1/models?status=503"), "-n", "1").exit_code == 1
 
