@@ -16,7 +16,15 @@ from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.matching import Matches, match
 from netdiag.analysis.phases import Breakdown, split
-from netdiag.analysis.recorded import Heard, application_marks, connection_record, hear, opened, operation_marks
+from netdiag.analysis.recorded import (
+    Heard,
+    absences,
+    application_marks,
+    connection_record,
+    hear,
+    opened,
+    operation_marks,
+)
 from netdiag.analysis.reread import marks_of
 from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing, with_reads
@@ -229,6 +237,11 @@ def _exchange(seen: _Seen, id: int, opener_id: int | None) -> Exchange:
     )
 
 
+def _around(seen: _Seen) -> Surroundings:
+    operations = () if seen.connection is None else seen.connection.operations
+    return Surroundings(rtt_ns=_rtt_ns(seen), absences=absences(operations), stamped_late=seen.stamped_late)
+
+
 def _rtt_ns(seen: _Seen) -> int | None:
     return None if seen.record is None else path_rtt_ns(seen.record)
 
@@ -282,7 +295,7 @@ def _from_recording(seen: _Seen, breakdown: Breakdown) -> Exchange:
         ended_at=breakdown.ended_at,
         total_ns=breakdown.total_ns,
         unattributed_ns=breakdown.unattributed_ns,
-        stream=stream_timing(turn, Surroundings(rtt_ns=_rtt_ns(seen), stamped_late=seen.stamped_late)),
+        stream=stream_timing(turn, _around(seen)),
         server_report=server_report(turn),
     )
 

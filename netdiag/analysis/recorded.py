@@ -7,7 +7,7 @@ application's own instant stands in. What only packets would show (name resoluti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ from netdiag.wire.tls_records import chain
 
 M = Milestone
 CLIENT, SERVER = 0, 1
+ABSENT_NS = 5_000_000
+"""What is shorter is the handling of what was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,3 +239,16 @@ def _side(connection: ClientConnection, direction: int, info: TcpInfo) -> Side:
         first_payload_at=None if not operations else _at(operations[0], Clock.KERNEL),
         last_payload_at=None if not operations else _at(operations[-1], Clock.KERNEL),
     )
+
+
+def absences(operations: Iterable[SocketOperation]) -> tuple[tuple[int, int], ...]:
+    """When the application was not reading: from the end of each read to when it asked for more."""
+    found: list[tuple[int, int]] = []
+    read_at: int | None = None
+    for operation in operations:
+        if operation.direction != SERVER:
+            continue
+        if read_at is not None and operation.asked_at is not None and operation.asked_at - read_at >= ABSENT_NS:
+            found.append((read_at, operation.asked_at))
+        read_at = operation.application_at
+    return tuple(found)

@@ -47,6 +47,8 @@ class Surroundings:
     rtt_ns: int | None = None
     held_up: HeldUp | None = None
     """None without packets, or where nothing was held up."""
+    absences: tuple[tuple[int, int], ...] = ()
+    """When the application asked for nothing: octets that came meanwhile bear the stamp of the last of them."""
     stamped_late: bool = False
     """Events were stamped when the application read them: a late reader looks like a late network."""
     collected: bool = False
@@ -165,7 +167,13 @@ def _cause(
         return StallCause.SERVER, "signs-of-life", ()
     if unseen is not None and unseen.ends_it and not server_paused:
         return StallCause.NETWORK, "packet-count", unseen.packets
+    if not server_paused and _overlap_ns(around.absences, start, end) >= enough_ns:
+        return StallCause.CLIENT, "read-lag", ()
     return (*_by_conservation(share, around), ())
+
+
+def _overlap_ns(spans: Sequence[tuple[int, int]], start: int, end: int) -> int:
+    return sum(max(0, min(end, last) - max(start, first)) for first, last in spans)
 
 
 def _by_conservation(share: float | None, around: Surroundings) -> tuple[StallCause, str]:

@@ -31,6 +31,7 @@ class _Operation:
     kernel_at: int | None = None
     scheduled_at: int | None = None
     acknowledged_at: int | None = None
+    asked_at: int | None = None
 
     def record(self) -> SocketOperation:
         return SocketOperation(
@@ -39,6 +40,7 @@ class _Operation:
             application_at=self.application_at,
             kernel_at=self.scheduled_at if self.kernel_at is None else self.kernel_at,
             acknowledged_at=self.acknowledged_at,
+            asked_at=self.asked_at,
         )
 
 
@@ -53,6 +55,8 @@ class RecordedSocket:
         self._clock = clock
         self._stamped = kernel.enable(sock)
         self._operations: list[_Operation] = []
+        self._asked_at: int | None = None
+        """Since when somebody has been asking for octets; None when nobody is."""
         self._sent_octets = 0
         self._writes: dict[int, _Operation] = {}
         self._stamps_lock = threading.Lock()
@@ -110,6 +114,8 @@ class RecordedSocket:
         """What has arrived, without waiting; None when nothing has."""
         if self.at_end:
             return b""
+        if self._asked_at is None:
+            self._asked_at = self._clock.now()
         try:
             data, kernel_at = kernel.receive(self.sock, READ_BYTES, stamped=self._stamped)
         except (BlockingIOError, InterruptedError):
@@ -119,7 +125,8 @@ class RecordedSocket:
         at = self._clock.now()
         self.at_end = not data
         if data and self._recording:
-            self._operations.append(_Operation(SERVER, data, at, kernel_at))
+            self._operations.append(_Operation(SERVER, data, at, kernel_at, asked_at=self._asked_at))
+        self._asked_at = None
         return data
 
     def is_readable(self) -> bool:

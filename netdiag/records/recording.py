@@ -35,6 +35,9 @@ class SocketOperation:
     """Transmit stamp of the last octet's segment, or receive stamp; None where the kernel gave none."""
     acknowledged_at: int | None = None
     """TX ACK stamp of a write's last octet."""
+    asked_at: int | None = None
+    """Of a read: when the application began to ask for these octets. Between the previous read's end and this it was busy elsewhere,
+    and the one stamp of a read stands for all that had come meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -246,3 +246,14 @@ def test_a_reader_that_stops_closes_the_window_and_that_is_the_client_s() -> Non
     (control,) = netdiag.analyze(io.BytesIO(record(keen).capture)).exchanges
     assert control.stream is not None
     assert control.stream.stalls == ()
+
+
+def test_octets_that_came_while_nobody_read_are_the_client_s() -> None:
+    """Below packets one stamp stands for all that one read found."""
+    times = held_back(12, 640, steady())
+    (stall,) = stalls(times, absences=((at(461), at(641)),))
+    assert (stall.cause, stall.method) == (StallCause.CLIENT, "read-lag")
+    (server,) = stalls(paused(12, 250, steady()), absences=((at(461), at(641)),))
+    assert server.cause is StallCause.SERVER
+    (network,) = stalls(times, absences=((at(100), at(450)),))
+    assert network.cause is StallCause.NETWORK
