@@ -308,7 +308,7 @@ def test_the_table_of_connections_fits(width: int) -> None:
 def test_the_frames_of_a_request_come_with_filters() -> None:
     analysis = made("one_request")
     shown = plain(packets_table(analysis, analysis.exchanges[0], analyses.lanes(), width=200))
-    assert "frame.number >= 1 && frame.number <= 12" in shown
+    assert "frame.number in {1..25}" in shown
     assert "retransmission" in shown
     assert connection_filter(analysis.connections[0]) == (
         "ip.addr == 192.0.2.10 && ip.addr == 203.0.113.7 && tcp.port == 51532 && tcp.port == 443"

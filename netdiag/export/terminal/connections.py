@@ -13,6 +13,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of, host_of, protocol_name, request_label, tls_version_name
 from netdiag.records.lanes import ExchangeLanes, LanePacket
+from netdiag.records.timing import PhaseName
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_duration, format_ms
 
@@ -31,6 +32,8 @@ _COLUMNS = (
     Column("ended", droppable=True),
 )
 _MOST_PACKETS = 400
+_MOST_RUNS = 24
+"""Of consecutive frames in a display filter."""
 
 
 def connections_table(analysis: Analysis, *, width: int, ascii_only: bool = False) -> list[Text]:
@@ -109,17 +112,21 @@ def packets_table(
             page.line((f"{left_out:,} more packets", MUTED))
     page.blank()
     page.line(("Wireshark display filters", STRONG))
-    for what, text in _filters(exchange, connection):
+    for what, text in _filters(analysis, exchange, lanes):
         page.line((f"  {what}", MUTED))
         page.wrapped(4, text)
     return page.lines
 
 
-def _filters(exchange: Exchange, connection: Connection | None) -> list[tuple[str, str]]:
-    frames = frames_of(exchange)
-    found = [("this connection", connection_filter(connection))] if connection is not None else []
+def _filters(analysis: Analysis, exchange: Exchange, lanes: ExchangeLanes | None) -> list[tuple[str, str]]:
+    frames, connection = frames_of(exchange), connection_of(analysis, exchange.connection_id)
+    found = []
+    if connection is not None:
+        ends = {connection.client, connection.server}
+        again = any(c.id != connection.id and {c.client, c.server} == ends for c in analysis.connections)
+        found.append(("this connection", connection_filter(connection, its_time_only=again)))
     if frames:
-        found.append(("this request", request_filter(exchange, connection)))
+        found.append(("this request", request_filter(exchange, connection, lanes)))
         found.append(("its milestones", f"frame.number in {{{', '.join(str(f) for f in frames)}}}"))
     return found
 
@@ -149,17 +156,46 @@ def frames_of(exchange: Exchange) -> list[int]:
     return sorted({number for number in numbers if number is not None})
 
 
-def connection_filter(connection: Connection) -> str:
-    """A display filter for one connection, by addresses and ports: ``tcp.stream`` numbers depend on Wireshark's settings."""
+def connection_filter(connection: Connection, *, its_time_only: bool = False) -> str:
+    """A display filter for one connection, by addresses and ports: ``tcp.stream`` numbers depend on Wireshark's settings.
+
+    ``its_time_only``: another connection of the same endpoints is in the capture.
+    """
     version = "ipv6" if ":" in connection.server.address else "ip"
     transport = "udp" if connection.transport == "quic" else "tcp"
     hosts: Sequence[str] = [f"{version}.addr == {e.address}" for e in (connection.client, connection.server)]
     ports = [f"{transport}.port == {e.port}" for e in (connection.client, connection.server)]
-    return " && ".join([*hosts, *ports])
+    alone = " && ".join([*hosts, *ports])
+    return f"{alone} && {_between(connection.first_packet, connection.last_packet)}" if its_time_only else alone
 
 
-def request_filter(exchange: Exchange, connection: Connection | None) -> str:
-    """The connection's frames from the first to the last one of the request."""
-    frames = frames_of(exchange)
-    span = f"frame.number >= {frames[0]} && frame.number <= {frames[-1]}"
-    return span if connection is None else f"{connection_filter(connection)} && {span}"
+def request_filter(exchange: Exchange, connection: Connection | None, lanes: ExchangeLanes | None = None) -> str:
+    """The frames of a request and of its name lookup: listed where the list is short, else by connection, first and last."""
+    lookups = [n for p in exchange.phases if p.name is PhaseName.DNS for n in (p.first_packet, p.last_packet)]
+    lookup = {number for number in lookups if number is not None}
+    listed = [p.number for p in lanes.packets] if lanes is not None and not lanes.left_out else []
+    runs = _runs(sorted({*listed, *lookup}))
+    if listed and len(runs) <= _MOST_RUNS:
+        return f"frame.number in {{{', '.join(f'{a}..{b}' if a < b else str(a) for a, b in runs)}}}"
+    frames = sorted({*frames_of(exchange), *listed} - lookup) or frames_of(exchange)
+    if connection is None:
+        return _between(frames[0], frames[-1])
+    # Wireshark matches the addresses of a packet that an ICMP error quotes, too.
+    error = "icmpv6" if ":" in connection.server.address else "icmp"
+    own = f"{connection_filter(connection)} && {_between(frames[0], frames[-1])} && !{error}"
+    return f"({own}) || frame.number in {{{', '.join(map(str, sorted(lookup)))}}}" if lookup else own
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Consecutive numbers as (first, last)."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _between(first: int | None, last: int | None) -> str:
+    return f"frame.number >= {first} && frame.number <= {last}"
