@@ -19,6 +19,8 @@ ANSWER_TO_SYN_NS = 1_000_000_000
 """An answer older than this when the SYN leaves was a cached address: nobody waits that long to connect."""
 SAME_LOOKUP_NS = 1_000_000_000
 """Queries for one name with a longer silence between them are two lookups."""
+_FINAL = ("NOERROR", "NXDOMAIN")
+"""Answers after which no resolver asks for the same again (RFC 2308: that there is no such name is an answer)."""
 RETRY_NS = 5_500_000_000
 """How long an unanswered query is waited for: glibc's and most resolvers' 5 s, and some."""
 
@@ -75,7 +77,7 @@ class _Queries:
     ends_at: int
     """Last answer, or when an unanswered query stops being waited for."""
     satisfied: dict[str, int] = field(default_factory=dict)
-    """Type of record to when it was answered without an error: who asks for it again after that looks the name up anew."""
+    """Type of record to when it was answered for good: who asks for it again after that looks the name up anew."""
     first_syn_at: int | None = None
     reach_at: int = 0
     """A SYN soon after this still belongs to this lookup."""
@@ -160,14 +162,14 @@ def _add(chains: dict[tuple[str, str], list[_Queries]], resolution: NameResoluti
     lookup.members.append(index)
     lookup.ends_at = max(lookup.ends_at, ends_at)
     if resolution.response_at is not None:
-        if resolution.rcode == "NOERROR":
+        if resolution.rcode in _FINAL:
             lookup.satisfied.setdefault(resolution.type, resolution.response_at)
         for address in resolution.addresses:
             lookup.addresses.setdefault(address, resolution.response_at)
 
 
 def _asked_anew(lookup: _Queries, resolution: NameResolution) -> bool:
-    """A program without a cache asks for every connection; a retry follows silence or an error, never a good answer."""
+    """A program without a cache asks for every connection; a retry follows silence or an error, never an answer that is final."""
     answered_at = lookup.satisfied.get(resolution.type)
     return answered_at is not None and answered_at <= (resolution.query_at or 0)
 
@@ -192,7 +194,8 @@ def _merged(group: list[_Queries]) -> list[_Queries]:
         if lookup.addresses:
             continue
         for base in _parents(lookup.base):
-            target = next((t for t in by_name.get(base, ()) if t.addresses and _adjoin(lookup, t)), None)
+            near = [t for t in by_name.get(base, ()) if t.addresses and _adjoin(lookup, t)]
+            target = min(near, key=lambda t: _distance(lookup, t), default=None)
             if target is not None:
                 target.members += lookup.members
                 absorbed.add(id(lookup))
@@ -204,6 +207,11 @@ def _parents(name: str) -> list[str]:
     """``a.b.corp.example`` may have been made from ``a``, ``a.b`` …, the longest first."""
     labels = name.split(".")
     return [".".join(labels[:n]) for n in range(len(labels) - 1, 0, -1)]
+
+
+def _distance(suffixed: _Queries, plain: _Queries) -> tuple[bool, int]:
+    """The next lookup of the name that ends after it; only without one the last before it."""
+    return plain.ends_at < suffixed.ends_at, abs(plain.ends_at - suffixed.ends_at)
 
 
 def _adjoin(suffixed: _Queries, plain: _Queries) -> bool:

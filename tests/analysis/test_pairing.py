@@ -152,3 +152,17 @@ def test_a_name_asked_again_after_its_answer_is_a_lookup_of_its_own() -> None:
     found = pair(resolutions, [dial(0, "192.0.2.1", 51), dial(1, "192.0.2.1", 351)])
     assert [found[i].resolutions for i in (0, 1)] == [(0, 1), (2, 3)]
     assert [span_ms(found[i]) for i in (0, 1)] == [(0, 50), (300, 350)]
+
+
+def test_every_lookup_has_the_search_names_that_went_before_it() -> None:
+    """No resolver asks again for a name that does not exist: the second question begins another lookup."""
+    resolutions = []
+    for start in (0, 300):
+        resolutions += [
+            asked("llm.lab.corp.example", start, start + 30, rcode="NXDOMAIN"),
+            asked("llm.lab.lab.example", start + 30, start + 60, rcode="NXDOMAIN"),
+            asked("llm.lab", start + 60, start + 150, "192.0.2.1"),
+        ]
+    found = pair(resolutions, [dial(0, "192.0.2.1", 151, "llm.lab"), dial(1, "192.0.2.1", 451, "llm.lab")])
+    assert [sorted(found[i].resolutions) for i in (0, 1)] == [[0, 1, 2], [3, 4, 5]]
+    assert [span_ms(found[i]) for i in (0, 1)] == [(0, 150), (300, 450)]
