@@ -37,7 +37,8 @@ _RECEIVE_BUFFER_BYTES = 16 << 20
 _MOST_ROWS = 2_000_000
 _COLUMNS = 10
 _INSTANTS = (1, 2, 3)
-_KINDS = (*PACKET_KINDS, "other")
+_KINDS = (*PACKET_KINDS, "dns", "other")
+_DNS_PORT = 53
 _TIMESPEC = struct.Struct("@ll")
 
 
@@ -54,7 +55,7 @@ class LinkRow:
     action: str
     """As in ``path.Decision``."""
     kind: str = "other"
-    """``syn``, ``syn-ack``, ``data``, ``ack``, ``fin``, ``rst``, ``udp`` or ``other``: of the frame that arrived."""
+    """``syn``, ``syn-ack``, ``data``, ``ack``, ``fin``, ``rst``, ``dns``, ``udp`` or ``other``: of the frame that arrived."""
     client_port: int = 0
     """The port on the client's side."""
     seq: int = 0
@@ -147,7 +148,7 @@ class Emulator:
 
     def _note(self, direction: int, at: int, left: int, due: int, size: int, action: int, facts: FrameFacts) -> None:
         if len(self._log) < _MOST_ROWS * _COLUMNS:
-            what = (_KINDS.index(facts.kind), facts.ports[direction], facts.seq, facts.payload_bytes)
+            what = (_KINDS.index(_kind(facts)), facts.ports[direction], facts.seq, facts.payload_bytes)
             self._log.extend((direction, at, left, due, size, action, *what))
 
     def write_log(self, file: FilePath) -> None:
@@ -158,6 +159,10 @@ class Emulator:
                 if self._log[i + j] >= 0:
                     self._log[i + j] += offset
         file.write_bytes(self._log.tobytes())
+
+
+def _kind(facts: FrameFacts) -> str:
+    return "dns" if facts.kind == "udp" and _DNS_PORT in facts.ports else facts.kind
 
 
 def read_log(file: FilePath) -> list[LinkRow]:

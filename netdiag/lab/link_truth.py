@@ -90,7 +90,7 @@ def by_client_port(rows: Iterable[LinkRow]) -> dict[int, LinkedConnection]:
     """Connections by the client's port (a testbed is too short-lived to use one twice), frames in the order of their arrival."""
     found: dict[int, LinkedConnection] = {}
     for row in sorted(rows, key=lambda row: row.arrived_at):
-        if row.kind not in ("other", "udp"):
+        if row.kind not in ("other", "udp", "dns"):
             side = found.setdefault(row.client_port, LinkedConnection())
             (side.up if row.direction == "up" else side.down).add(row)
     return found
