@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from netdiag.lab.clock import Stamp
@@ -62,7 +63,15 @@ def now_ns() -> int:
 
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, epoch_ns: int) -> T:
-    """Run a coroutine to its end in virtual time. Raises Stuck when it never would."""
+    """Run a coroutine to its end in virtual time. Raises Stuck when it never would. Inside another running loop (a notebook has one) it
+    has a thread of its own."""
+    if asyncio._get_running_loop() is None:
+        return _run(main, epoch_ns)
+    with ThreadPoolExecutor(1, thread_name_prefix="netdiag-lab") as pool:
+        return pool.submit(_run, main, epoch_ns).result()
+
+
+def _run(main: Callable[[], Coroutine[Any, Any, T]], epoch_ns: int) -> T:
     loop = VirtualLoop(epoch_ns)
     try:
         return loop.run_until_complete(main())
