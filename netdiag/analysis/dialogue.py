@@ -7,17 +7,18 @@ or SOCKS tunnel, STARTTLS. Each layer that can carry requests of its own is a ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netdiag.analysis.exchanges import delivered, handshake_marks, sent
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.peek import Peeked
-from netdiag.protocols import dns, http1, http2, sniff, socks
+from netdiag.protocols import dns, http1, http2, proxy_protocol, sniff, socks
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.protocols.tls.observe import Handshake, observe
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
+from netdiag.records.endpoint import Endpoint
 from netdiag.records.timing import Method
 from netdiag.records.tls import TlsSession
 from netdiag.wire.chunk import Chunk
@@ -25,6 +26,7 @@ from netdiag.wire.chunk_records import record_views
 from netdiag.wire.record_view import TlsRecordView
 
 M = Milestone
+DNS_OVER_TLS, DNS_OVER_HTTPS = "dns-over-tls", "dns-over-https"
 MOST_LAYERS = 6
 """TLS in CONNECT in TLS in CONNECT: enough for anything real."""
 
@@ -53,6 +55,8 @@ class Dialogue:
     http_version: str | None = None
     application: str | None = None
     proxied: str | None = None
+    origin: Endpoint | None = None
+    """Whom a load balancer speaks for (PROXY protocol)."""
     anomalies: list[Anomaly] = field(default_factory=list)
     dns_messages: list[dns.TimedMessage] = field(default_factory=list)
     """DNS over TCP, endpoints not yet filled in."""
@@ -83,6 +87,9 @@ class _Listener:
     def octets(self, client: Iterable[Chunk], server: Iterable[Chunk], marks: Marks, layer: int) -> None:
         """A layer of plain octets."""
         asks, answers = Peeked(client), Peeked(server)
+        if layer == 0 and proxy_protocol.begins(asks.prefix):
+            self._dialogue.origin, rest = proxy_protocol.strip(asks)
+            asks = Peeked(rest)
         kind = sniff.identify(asks.prefix, answers.prefix)
         if kind == "tls":
             self.records(list(record_views(asks)), list(record_views(answers)), marks, layer)
@@ -93,7 +100,7 @@ class _Listener:
         elif kind in ("socks4", "socks5"):
             self._socks(kind, asks, answers, marks, layer)
         elif kind == "dns" or (kind is None and self._port == dns.PORT):
-            self._names(asks, answers)
+            self._names(asks, answers, over_tls=layer > 0)
         else:
             self._other(kind, asks, answers, marks, layer)
 
@@ -120,6 +127,8 @@ class _Listener:
                 leg.gaps |= half
         seen.finish()
         self._dialogue.session = self._dialogue.session or seen.session
+        if self._port == dns.OVER_TLS_PORT or "dot" in (seen.session.alpn, *seen.session.alpn_offered):
+            self._dialogue.application = DNS_OVER_TLS
         self._dialogue.anomalies += seen.anomalies
 
     def _talk(self, said: Conversation, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
@@ -127,6 +136,8 @@ class _Listener:
         self._dialogue.legs.append(leg)
         self._dialogue.anomalies += said.anomalies
         self._dialogue.http_version = said.protocol
+        if any(dns.is_over_https(turn.request_headers, turn.response_headers) for turn in said.turns):
+            self._dialogue.application = DNS_OVER_HTTPS
         if said.tunnel is not None:
             self._through(said.tunnel, leg, layer)
         leg.gaps = asks.gaps or answers.gaps
@@ -157,9 +168,10 @@ class _Listener:
             return
         self.octets(tunnel.client, tunnel.server, {**marks, **_proxy_marks(tunnel.turn)}, layer + 1)
 
-    def _names(self, asks: Peeked, answers: Peeked) -> None:
-        self._dialogue.application = "dns"
-        self._dialogue.dns_messages += dns.tcp_messages(asks, answers)
+    def _names(self, asks: Peeked, answers: Peeked, *, over_tls: bool) -> None:
+        self._dialogue.application = DNS_OVER_TLS if over_tls else "dns"
+        found = dns.tcp_messages(asks, answers)
+        self._dialogue.dns_messages += [replace(m, transport="tls") for m in found] if over_tls else found
 
     def _other(self, kind: str | None, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
         """Whatever it is, it may turn to TLS in the middle (RFC 3207 and many others)."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
+from netdiag.protocols import proxy_protocol
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.wire.stream_order import bounds_of, streams_of
 from netdiag.wire.streams import chunks, record_views
@@ -56,7 +57,11 @@ class Ears:
             )
             for side in (CLIENT, SERVER)
         )
-        return listen_tls(client, server, keylog=self._keylog, server_port=port)
+        dialogue = listen_tls(client, server, keylog=self._keylog, server_port=port)
+        if client and client[0].stream_offset > 0:
+            rows = _rows(self._segment_bounds, connection, CLIENT)
+            dialogue.origin, _ = proxy_protocol.strip(chunks(self._buffer, self._segments, rows))
+        return dialogue
 
     def _turned_to_tls(self) -> Bool:
         """Connections that said something else before their first record: a CONNECT to a proxy, STARTTLS."""

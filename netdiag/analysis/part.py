@@ -162,6 +162,7 @@ class Part:
             http_version=dialogue.http_version,
             application=dialogue.application,
             proxied=dialogue.proxied,
+            origin=dialogue.origin,
         )
 
     def _drafts(self) -> list[Draft]:

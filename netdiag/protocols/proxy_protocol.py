@@ -19,6 +19,11 @@ _V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_HEADER_BYTES = 16
 
 
+def begins(prefix: bytes) -> bool:
+    """Whether a stream's first octets may be such a header."""
+    return len(prefix) >= 6 and _may_begin(prefix)
+
+
 def strip(chunks: Iterable[Chunk]) -> tuple[Endpoint | None, Iterator[Chunk]]:
     """(the client that the load balancer speaks for, the octets after the header). Octets without a header come back as they were.
 

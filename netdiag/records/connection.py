@@ -127,8 +127,11 @@ class Connection:
     http_version: str | None = None
     """``http/1.1``, ``http/1.0``, ``h2``, ``grpc`` is still ``h2``; None when unknown."""
     application: str | None = None
-    """What the octets are when it is not TLS or HTTP: ``ssh``, ``smtp`` …; None when unknown."""
+    """What the octets are when it is not TLS or HTTP: ``ssh``, ``smtp``, ``websocket`` …; ``dns-over-tls`` (by port 853, ALPN ``dot`` or what
+    the keys show) and ``dns-over-https`` (by media type); None when unknown."""
     proxied: str | None = None
     """``connect`` or ``socks5``/``socks4`` when the connection goes through a proxy first."""
+    origin: Endpoint | None = None
+    """Whom the client speaks for: a load balancer's PROXY header says it; None without one."""
     kernel: TcpInfo | None = None
     """What the client's own kernel says of it (``TCP_INFO``), in a probe; None for a capture file, or where the kernel has none."""

@@ -18,7 +18,7 @@ class NameResolution:
     resolver: Endpoint
     client: Endpoint
     transport: str
-    """``udp`` or ``tcp``."""
+    """``udp``, ``tcp``, or ``tls`` (RFC 7858, with keys)."""
     query_at: int | None
     """First query; None when only the answer was captured."""
     query_packet: int | None

@@ -185,3 +185,37 @@ def test_damaged_octets_never_raise(seed: tuple[bytes, bytes], a: int, b: int, p
     half = len(server) // 2
     dialogue = heard(stream((0, client)), stream((5, server[:half]), (9, server[half:])), port=port)
     assert isinstance(dialogue.legs, list)
+
+
+def test_names_asked_for_over_tls() -> None:
+    """RFC 7858: told by its port without keys, by what is inside with them."""
+    talk = converse(bulk_bytes=512)
+    closed = listen_tls(talk.client, talk.server, keylog=None, server_port=853)
+    assert closed.application == "dns-over-tls"
+    assert listen_tls(talk.client, talk.server, keylog=None, server_port=443).application is None
+
+
+def test_names_asked_for_over_https_are_told_by_their_media_type() -> None:
+    ask = head("POST /dns-query HTTP/1.1\nHost: dns.example\nContent-Type: application/dns-message\nContent-Length: 4")
+    agree = head("HTTP/1.1 200 OK\nContent-Type: application/dns-message\nContent-Length: 2") + b"ok"
+    assert heard(stream((0, ask + b"abcd")), stream((5, agree))).application == "dns-over-https"
+    assert heard(stream((0, GET)), stream((5, OK))).application is None
+
+
+BALANCED = b"PROXY TCP4 198.51.100.7 203.0.113.5 51000 443\r\n"
+
+
+def test_a_load_balancer_says_for_whom_it_speaks() -> None:
+    dialogue = heard(stream((0, BALANCED + GET)), stream((5, OK)), port=80)
+    assert paths(dialogue) == [[("GET", "/inside", 200)]]
+    assert str(dialogue.origin) == "198.51.100.7:51000"
+    assert heard(stream((0, GET)), stream((5, OK)), port=80).origin is None
+
+
+def test_tls_behind_a_load_balancers_header() -> None:
+    talk = converse(bulk_bytes=512)
+    client = stream((0, BALANCED), *octets(talk.client, 1))
+    dialogue = heard(client, stream(*octets(talk.server, 2)), keylog=talk.keylog)
+    assert str(dialogue.origin) == "198.51.100.7:51000"
+    assert dialogue.session is not None
+    assert dialogue.session.decrypted

@@ -13,7 +13,6 @@ from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.event_body import open_event_body
 from netdiag.protocols.quic import QuicDatagram, observe
 from netdiag.protocols.sniff import identify
-from netdiag.protocols.websocket import frames
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.chunk import Chunk, Moment
 from tests.support import h2_bytes as h2
@@ -168,7 +167,6 @@ BOMBS: dict[str, Callable[[], Callable[[], object]]] = {
             b"\0\0\x81\0\0\1\xff\xff\xff\xff\xff\xff\1a\0\0\1\0\1" + fill(b"\xc0\x0c\0\1\0\1\0\0\0\0\0\0")
         )
     ),
-    "websocket": lambda: lambda: list(frames(one(fill(b"\x82\0")))),
     "socks": lambda: lambda: socks.decode(one(fill(b"u", before=b"\4\1\0\x50\1\2\3\4")), one(b"")),
     "sniff": lambda: lambda: identify(fill(b"A"), fill(b"A")),
     "quic coalesced": lambda: (

@@ -13,7 +13,6 @@ from netdiag.protocols.event_body import open_event_body
 from netdiag.protocols.quic import QuicDatagram, observe
 from netdiag.protocols.server_reports import read_headers
 from netdiag.protocols.sniff import identify
-from netdiag.protocols.websocket import frames
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.chunk import Moment
 from tests.support import h2_bytes as h2
@@ -122,9 +121,6 @@ DECODERS: dict[str, Callable[[int], object]] = {
     "socks": lambda seed: socks.decode(
         [chunk(mutate(b"\5\1\0\5\1\0\3\x0bexample.com\1\xbbrest", seed))],
         [chunk(mutate(b"\5\0\5\0\0\1\1\2\3\4\0\x50", seed))],
-    ),
-    "websocket": lambda seed: list(
-        frames([chunk(mutate(b"\x81\x85\1\2\3\4hello\x82\x7e\1\0" + b"x" * 256 + b"\x88\2\3\xe8", seed))])
     ),
     "sniff": lambda seed: identify(mutate(CLIENT_H2[:64], seed), mutate(SERVER_HTTP1[:64], seed)),
     "quic": _quic,
