@@ -1,7 +1,8 @@
 """DNS resolution to connection: which lookup did this connection wait for?
 
 A lookup belongs to a connection when one of its answers has the connection's server address and came before the SYN, and the SYN is not
-much later (then the address came from a cache). All queries of one client for one name belong together:
+much later (then the address came from a cache): soon after the answer for the first connection, together with that one or while an attempt
+was still open (RFC 8305) or just failed for the others. All queries of one client for one name belong together:
 A, AAAA and HTTPS, the search list's names, retries. A client may ask over IPv4 and connect over IPv6, or ask a stub resolver on its own
 loopback address.
 """
@@ -17,6 +18,8 @@ from netdiag.records.dns import NameResolution
 
 ANSWER_TO_SYN_NS = 1_000_000_000
 """An answer older than this when the SYN leaves was a cached address: nobody waits that long to connect."""
+TOGETHER_NS = 20_000_000
+"""Connections opened so soon after the first one waited for the same answer; a later one had the address from a cache."""
 SAME_LOOKUP_NS = 1_000_000_000
 """Queries for one name with a longer silence between them are two lookups."""
 _FINAL = ("NOERROR", "NXDOMAIN")
@@ -35,6 +38,8 @@ class Dial:
     syn_at: int
     names: frozenset[str] = frozenset()
     """SNI and host of the first request, lower case; empty when nothing names the server."""
+    established_at: int | None = None
+    """SYN-ACK; until then another attempt may be started beside this one."""
     failed_at: int | None = None
     """When the client can have given this attempt up, None for one that succeeded: another address may follow soon after."""
 
@@ -80,14 +85,17 @@ class _Queries:
     """Type of record to when it was answered for good: who asks for it again after that looks the name up anew."""
     first_syn_at: int | None = None
     reach_at: int = 0
-    """A SYN soon after this still belongs to this lookup."""
+    """Once there was a SYN: until when others still belong to this lookup."""
 
     def dialled(self, dial: Dial) -> None:
         """Remember an attempt to one of the addresses."""
         if self.first_syn_at is None:
-            self.first_syn_at = self.reach_at = dial.syn_at
+            self.first_syn_at = dial.syn_at
+        self.reach_at = max(self.reach_at, self.first_syn_at + TOGETHER_NS)
         if dial.failed_at is not None:
-            self.reach_at = max(self.reach_at, dial.failed_at)
+            self.reach_at = max(self.reach_at, dial.failed_at + ANSWER_TO_SYN_NS)
+        elif dial.established_at is not None:
+            self.reach_at = max(self.reach_at, dial.established_at)
 
     def phase(self, resolutions: Sequence[NameResolution]) -> Lookup:
         """First query to last answer before the first SYN."""
@@ -130,8 +138,8 @@ def _may_be_same_host(lookup: _Queries, dial: Dial) -> bool:
 def _fresh(answer: _Answer, syn_at: int) -> bool:
     """Within reach of the answer, or of an earlier attempt to another of its addresses (RFC 8305, or one after the other)."""
     lookup = answer.lookup
-    reach_at = lookup.ends_at if lookup.first_syn_at is None else lookup.reach_at
-    return answer.answered_at <= syn_at <= reach_at + ANSWER_TO_SYN_NS
+    reach_at = lookup.ends_at + ANSWER_TO_SYN_NS if lookup.first_syn_at is None else lookup.reach_at
+    return answer.answered_at <= syn_at <= reach_at
 
 
 def _is_for(base: str, names: frozenset[str]) -> bool:

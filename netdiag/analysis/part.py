@@ -198,6 +198,7 @@ def _dial(connection: Connection, dialogue: Dialogue | None) -> Dial | None:
         client=connection.client.address,
         server=connection.server.address,
         syn_at=connection.syn_at,
+        established_at=connection.syn_ack_at,
         names=_names(connection, dialogue),
         failed_at=failed_at,
     )

@@ -70,6 +70,23 @@ def test_six_connections_at_once_all_waited() -> None:
     assert sorted(found) == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_connection_opened_later_by_the_same_client_is_not_charged_for_the_lookup_of_the_first() -> None:
+    found = pair(
+        [asked("a.example", 0, 10, "192.0.2.1")],
+        [dial(0, "192.0.2.1", 10.2), dial(1, "192.0.2.1", 14), dial(2, "192.0.2.1", 600)],
+    )
+    assert set(found) == {0, 1}
+
+
+def test_a_race_of_addresses_waited_for_one_lookup() -> None:
+    """The second attempt begins while the first is still open; once that is established, whoever comes had the address already."""
+    slow = dataclasses.replace(dial(0, "2001:db8::1", 10.2), established_at=400 * MS)
+    answers = [asked("a.example", 0, 10, "192.0.2.1"), asked("a.example", 0, 9, "2001:db8::1", type="AAAA")]
+    assert set(pair(answers, [slow, dial(1, "192.0.2.1", 260)])) == {0, 1}
+    quick = dataclasses.replace(slow, established_at=30 * MS)
+    assert set(pair(answers, [quick, dial(1, "192.0.2.1", 260)])) == {0}
+
+
 def test_a_later_connection_used_the_cache() -> None:
     resolutions = [asked("a.example", 0, 10, "192.0.2.1")]
     assert sorted(pair(resolutions, [dial(0, "192.0.2.1", 11), dial(1, "192.0.2.1", 9_000)])) == [0]
