@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.records.anomaly import Anomaly
-from netdiag.wire.decode import COLUMN_TYPES, DATAGRAM_TYPES, RAW_TYPES, Decoded, Decoder
+from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE, Buffer, Datagrams, Int64, Packets, Window
 from netdiag.wire.tables import RawPackets as Raw
@@ -23,6 +23,7 @@ class Gathered:
     buffer: Buffer
     packets: Packets
     datagrams: Datagrams
+    """Behind all others, those of which only the first IP fragment was captured."""
     reassembled: dict[int, bytes]
     """Payload of UDP datagrams that came in IP fragments, by frame number."""
     icmp: tuple[IcmpError, ...]
@@ -58,12 +59,12 @@ def gather(windows: Iterable[Window], keep: Callable[[Packets, int], None] | Non
             decoded.packets = _no_packets()
         parts.append(decoded)
     known = [span for span in spans if span is not None]
+    given_up = decoder.finish()
+    datagrams = Datagrams.concat([*(p.datagrams for p in parts), decoder.beginnings(buffer)])
     return Gathered(
         buffer=buffer,
         packets=Packets.concat([p.packets for p in parts]) if parts else _no_packets(),
-        datagrams=Datagrams.concat([p.datagrams for p in parts])
-        if parts
-        else Datagrams(**_nothing(RAW_TYPES | DATAGRAM_TYPES)),
+        datagrams=datagrams,
         reassembled={number: data for p in parts for number, data in p.reassembled.items()},
         icmp=tuple(error for p in parts for error in p.icmp),
         link_types=tuple(sorted(link_types)),
@@ -71,7 +72,7 @@ def gather(windows: Iterable[Window], keep: Callable[[Packets, int], None] | Non
         first_at=min((first for first, _ in known), default=None),
         last_at=max((last for _, last in known), default=None),
         tcp_last_at=tcp_last_at,
-        not_decoded=dict(sum((p.not_decoded for p in parts), decoder.finish())),
+        not_decoded=dict(sum((p.not_decoded for p in parts), given_up)),
         anomalies=tuple(a for p in parts for a in p.anomalies),
     )
 

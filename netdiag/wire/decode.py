@@ -17,7 +17,7 @@ from netdiag.wire.fast import CHUNK_ROWS, SHAPES, FastPath
 from netdiag.wire.fragments import Fragments, Reassembled
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.octets import Octets
-from netdiag.wire.tables import NONE, Bool, Datagrams, Int64, Interface, Packets, RawPackets, Window
+from netdiag.wire.tables import NONE, Bool, Buffer, Datagrams, Int64, Interface, Packets, RawPackets, Window
 
 COLUMN_TYPES: dict[str, type[np.generic]] = {
     "low": np.uint64,
@@ -92,6 +92,13 @@ class Decoder:
     def finish(self) -> Counter[str]:
         """After the last window: fragments that never became whole packets."""
         return self._fragments.take_given_up(all_of_them=True)
+
+    def beginnings(self, buffer: Buffer) -> Datagrams:
+        """After ``finish``: DNS messages whose first IP fragment alone was captured, as far as it goes, in file order."""
+        rows = self._fragments.beginnings(Octets(buffer))
+        names = [row for row in rows if udp.DNS_PORT in (row["source_port"], row["destination_port"])]
+        table = Datagrams(**_arrays(names, RAW_TYPES | DATAGRAM_TYPES))
+        return table.take(np.argsort(table.number, kind="stable"))
 
 
 def _link_codes(raw: RawPackets, interfaces: tuple[Interface, ...]) -> Int64:

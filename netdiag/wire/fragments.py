@@ -17,12 +17,14 @@ from netdiag.wire import layers, tcp, udp
 from netdiag.wire.codes import IPV4, IPV6, TCP, Inner
 from netdiag.wire.cursor import Cursor, start, u8, u16
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
-from netdiag.wire.tables import Int64, RawPackets
+from netdiag.wire.tables import NONE, Int64, RawPackets
 
 MAX_PENDING = 4096
 """Packets that wait for fragments; the oldest gives way."""
 MAX_PIECES = 2048
 """Of one packet: more than any link's MTU makes of 65,535 octets."""
+MAX_BEGINNINGS = 65_536
+UDP_PROTOCOL, UDP_HEADER = 17, 8
 EXPIRES_NS = 60 * 1_000_000_000
 """RFC 8200 section 4.5."""
 FIN, SYN, PSH, ACK = 1, 2, 8, 16
@@ -93,6 +95,8 @@ class Fragments:
     def __init__(self) -> None:
         self._pending: dict[Key, Pending] = {}
         self._given_up: Counter[str] = Counter()
+        self._beginnings: list[Piece] = []
+        """First fragments of UDP datagrams that never became whole."""
 
     def add(self, octets: Octets, raw: RawPackets, four: Cursor | None, six: Cursor | None) -> Reassembled:
         """Take a window's fragments; return what became whole."""
@@ -111,10 +115,33 @@ class Fragments:
     def take_given_up(self, *, all_of_them: bool = False) -> Counter[str]:
         """Fragments that never became a packet, since the last call; with ``all_of_them`` also those still waiting."""
         if all_of_them:
-            self._given_up[INCOMPLETE] += sum(len(p.pieces) for p in self._pending.values())
-            self._pending.clear()
+            for key in list(self._pending):
+                self._give_up(key)
         given_up, self._given_up = +self._given_up, Counter()
         return given_up
+
+    def beginnings(self, octets: Octets) -> list[dict[str, Any]]:
+        """Rows of the datagrams that were given up so far, as far as their first fragment goes: a capture filter with a port in it lets no
+        other fragment through, and what is asked and answered stands in front."""
+        columns = [np.array([getattr(p, name) for p in self._beginnings], np.int64) for name in ("at", "captured")]
+        length, source, destination = (octets.column(columns[0] + place, BIG16) for place in (4, 0, 2))
+        return [
+            {
+                "number": piece.number,
+                "captured_at": piece.captured_at,
+                "interface": piece.interface,
+                "network_offset": piece.network,
+                "payload_offset": piece.at + UDP_HEADER,
+                "payload_bytes": max(size - UDP_HEADER, 0),
+                "captured_payload_bytes": min(piece.captured, size) - UDP_HEADER,
+                "source_port": source_port,
+                "destination_port": destination_port,
+            }
+            for piece, size, source_port, destination_port in zip(
+                self._beginnings, length.tolist(), source.tolist(), destination.tolist(), strict=True
+            )
+            if size > UDP_HEADER and piece.captured_at != NONE
+        ]
 
     def _collect(self, key: Key, version: int, more: bool, piece: Piece) -> Pending | None:
         pending = self._pending.get(key)
@@ -137,7 +164,12 @@ class Fragments:
         return None
 
     def _give_up(self, key: Key) -> None:
-        self._given_up[INCOMPLETE] += len(self._pending.pop(key).pieces)
+        pending = self._pending.pop(key)
+        self._given_up[INCOMPLETE] += len(pending.pieces)
+        first = min(pending.pieces, key=lambda p: p.place)
+        begins = pending.protocol == UDP_PROTOCOL and first.place == 0 and first.captured > UDP_HEADER
+        if begins and len(self._beginnings) < MAX_BEGINNINGS:
+            self._beginnings.append(first)
 
 
 # --- fragments out of their headers -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from netdiag.capture.source import open_capture
 from netdiag.wire.decode import Decoder, decode
 from netdiag.wire.fragments import MAX_PENDING
-from netdiag.wire.tables import Packets, Window
+from netdiag.wire.tables import Datagrams, Packets, Window
 from tests.support.encapsulations import ENCAPSULATIONS, SEQ
 from tests.support.packets import (
     ACK,
@@ -208,3 +208,35 @@ def test_as_tshark_puts_them_together(make, tmp_path: Path) -> None:  # type: ig
         if line.strip()
     ]
     assert said == [f"1000\t{len(DATA)}\t{DATA.hex()}"]
+
+
+def test_of_a_dns_answer_whose_first_fragment_alone_was_captured_what_is_there() -> None:
+    """``port 53`` as capture filter lets only the first fragment through: the others have no port."""
+    answer = udp(DATA[:2000], source_port=53, destination_port=40000)
+    first, second = fragments_v4(answer, 1480, protocol=17), fragments_v6(answer, 1480, protocol=17)
+    for frames in (first, second):
+        window = window_of(timed([frames[0]]))
+        decoder = Decoder()
+        assert len(decoder.decode(window).datagrams) == 0
+        decoder.finish()
+        (row,) = rows(decoder.beginnings(window.buffer))
+        assert row[:4] == (1, 2000, 1472, 53)
+        start = row[4]
+        assert bytes(window.buffer[start : start + 1472]) == DATA[:1472]
+        whole = Decoder()
+        whole.decode(window_of(timed(frames)))
+        whole.finish()
+        assert rows(whole.beginnings(window.buffer)) == []
+
+
+def test_of_other_datagrams_no_half_is_given() -> None:
+    (frame, _) = fragments_v4(udp(DATA[:2000], destination_port=443), 1480, protocol=17)
+    window, decoder = window_of(timed([frame])), Decoder()
+    decoder.decode(window)
+    decoder.finish()
+    assert rows(decoder.beginnings(window.buffer)) == []
+
+
+def rows(table: Datagrams) -> list[tuple[int, ...]]:
+    columns = (table.number, table.payload_bytes, table.captured_payload_bytes, table.source_port, table.payload_offset)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
