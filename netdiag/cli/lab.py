@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.cli.lab_live import TIERS
 
 if TYPE_CHECKING:
-    from netdiag.export.terminal.page import Page
-    from netdiag.export.terminal.truth import TrueRow
     from netdiag.lab.config import LabConfig
-    from netdiag.lab.score import Response, Run, Score
     from netdiag.lab.server import LabServer
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -163,142 +160,59 @@ def show(scenario: str) -> None:
 
 @lab.command()
 @click.argument("scenario")
-@click.option("-o", "--output", type=_FOLDER, metavar="FOLDER", help="Keep NAME.pcapng and NAME.truth.json here.")
-@click.option("--without-keys", is_flag=True, help="Analyse as if the keys were not there.")
+@click.option("--tier", type=click.Choice(TIERS), default="T0", show_default=True, help="T1: loopback. T2: namespaces.")
+@click.option("-n", "--trials", default=3, show_default=True, type=click.IntRange(min=1), help="Calls on T1 and T2.")
+@click.option("-o", "--output", type=_FOLDER, metavar="FOLDER", help="T0: keep NAME.pcapng and NAME.truth.json here.")
+@click.option("--without-keys", is_flag=True, help="T0: analyse as if the keys were not there.")
 @common_options
-def run(scenario: str, output: Path | None, without_keys: bool) -> None:
-    """Build a scenario's packets, analyse them, and print truth beside what netdiag says.
+def run(scenario: str, tier: str, trials: int, output: Path | None, without_keys: bool) -> None:
+    """Run a scenario, analyse it, and print truth beside what netdiag says.
 
-    SCENARIO is a name from the list, or a TOML file.
+    SCENARIO is a name from the list, or a TOML file. On T0 its packets are written without a network; on T1 a real server answers a real
+    probe on loopback; on T2 both are in network namespaces with the scenario's path and name server between them.
 
     \b
     netdiag lab run loss-fast
+    netdiag lab run slow-dns --tier T2
     netdiag lab run my-fault.toml -o captures/
     """
-    from netdiag import api
-    from netdiag.cli.console import ascii_only, console, note
-    from netdiag.cli.console import show as show_lines
-    from netdiag.cli.results import print_report
-    from netdiag.export.terminal.truth import truth_table
-    from netdiag.lab.builder.output import write
+    from netdiag.cli.lab_run import run_built, run_live
+    from netdiag.errors import UsageError
     from netdiag.lab.scenario import load
-    from netdiag.lab.score import run as run_scenario
 
     plan = load(scenario)
-    if without_keys:
-        plan = dataclasses.replace(plan, capture=dataclasses.replace(plan.capture, secrets="none"))
-    done = run_scenario(plan, api.analyze)
-    print_report(done.analysis)
-    click.echo()
-    show_lines(truth_table(plan.title, _truth_rows(done), width=console().width, ascii_only=ascii_only()))
-    if output is not None:
-        note("written: " + ", ".join(str(path) for path in write(plan, output)))
-
-
-def _truth_rows(done: Run) -> Iterator[TrueRow]:
-    from netdiag.export.terminal.truth import TrueRow
-    from netdiag.lab.compare import errors
-
-    truth = done.recorded.truth
-    for e in errors(truth, done.analysis):
-        exchange = truth.exchanges[e.exchange]
-        yield TrueRow(
-            request=f"{e.exchange}  {exchange.method} {exchange.path}",
-            phase=e.phase,
-            true_ns=e.true_ns,
-            found_ns=e.found_ns,
-            method=e.method or "",
-        )
+    if tier == "T0":
+        run_built(plan, output=output, without_keys=without_keys)
+    elif output is not None or without_keys:
+        raise UsageError(f"--output and --without-keys are for T0, not {tier}")
+    else:
+        run_live(plan, tier, trials=trials)
 
 
 @lab.command()
+@click.option("--tier", "tiers", type=click.Choice(TIERS), multiple=True, help="T0 unless given; repeatable.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="The first seed.")
 @click.option(
     "--seeds",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Every seed but the first varies all numbers.",
+    help="How many; every one but the first varies all numbers.",
 )
 @click.option("--scenario", "names", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--doses", is_flag=True, help="Also sweep each cause from nothing to four times its size.")
+@click.option("-n", "--trials", default=3, show_default=True, type=click.IntRange(min=1), help="Calls on T1 and T2.")
 @common_options
-def score(seeds: int, names: tuple[str, ...], doses: bool) -> int:
-    """Measure the analysis against the truth of all scenarios: errors per phase, and where injected time landed.
+def score(tiers: tuple[str, ...], seed: int, seeds: int, names: tuple[str, ...], doses: bool, trials: int) -> int:
+    """Measure the analysis against the truth: errors per phase, and where injected time landed.
+
+    A tier that cannot be run here is left out, with the reason.
 
     \b
     netdiag lab score --seeds 20
+    netdiag lab score --tier T1 --tier T2 --doses
     netdiag lab score --scenario loss-tail --doses
     """
-    from netdiag import api
-    from netdiag.cli.console import ascii_only, console
-    from netdiag.cli.console import show as show_lines
-    from netdiag.export.terminal.page import Page
-    from netdiag.lab.scenario import bundled, bundled_names
-    from netdiag.lab.score import DEFECTIVE, causes, respond
-    from netdiag.lab.score import score as measure
+    from netdiag.cli.lab_score import measure
 
-    chosen = [bundled(name) for name in names or [n for n in bundled_names() if n not in DEFECTIVE]]
-    page = Page(console().width, ascii_only=ascii_only())
-    result = measure(chosen, api.analyze, seeds=range(1, seeds + 1))
-    _score_table(page, result)
-    if doses:
-        page.blank()
-        _dose_table(page, [respond(scenario, api.analyze) for scenario in causes(chosen)])
-    show_lines(page.lines)
-    return int(bool(result.wrong_sums))
-
-
-def _score_table(page: Page, result: Score) -> None:
-    from netdiag.export.terminal.page import STRONG
-    from netdiag.export.terminal.tables import Column, Row, table
-    from netdiag.units import format_ms
-
-    titles = ("n", "median", "p95", "max", "missing", "extra", "bounds hold")
-    page.line((f"{result.runs} runs; absolute errors in ms", STRONG))
-    rows = []
-    for s in result.by_phase():
-        sizes = (format_ms(size, digits=4) for size in (s.median_ns, s.p95_ns, s.max_ns))
-        held = f"{s.within_bounds} of {s.bounded}" if s.bounded else ""
-        rows.append(Row((s.phase, str(s.n), *sizes, str(s.missing), str(s.extra), held)))
-    table(page, (Column("phase"), *(Column(title, right=True) for title in titles)), rows)
-    page.blank()
-    worst = result.outliers()
-    page.line(
-        f"{len(worst)} of {len(result.errors)} off by more than 0.1 ms; {len(result.wrong_sums)} sums that are not the total"
-    )
-    for e in worst[:10]:
-        error = (
-            "missing"
-            if e.found_ns is None
-            else "extra"
-            if e.true_ns is None
-            else f"{format_ms(e.error_ns, digits=3)} ms"
-        )
-        page.line(f"  {e.scenario} seed {e.seed}, exchange {e.exchange}, {e.phase}: {error}")
-
-
-def _dose_table(page: Page, responses: Sequence[Response]) -> None:
-    from netdiag.export.terminal.tables import Column, Row, table
-    from netdiag.units import format_ms
-
-    columns = (
-        Column("scenario", flexible=True),
-        Column("cause", flexible=True),
-        Column("phase"),
-        Column("in the right phase", right=True),
-        Column("strays ms", right=True),
-        Column("monotone"),
-    )
-    rows = []
-    for r in responses:
-        share = "–" if r.share_in_right_phase is None else f"{100 * r.share_in_right_phase:.2f} %"
-        cells = (
-            r.scenario,
-            r.cause,
-            r.cause_phase,
-            share,
-            format_ms(r.strays_ns, digits=3),
-            "yes" if r.is_monotone else "no",
-        )
-        rows.append(Row(cells, bad=not r.is_monotone))
-    table(page, columns, rows)
+    return measure(tiers or ("T0",), names, seeds=range(seed, seed + seeds), doses=doses, trials=trials)

@@ -75,26 +75,33 @@ def _arm(target: Target) -> str:
 
 
 def _counted(trials: int) -> int:
-    """A probe makes one call more than it counts, unless it makes only one."""
-    return max(1, trials - 1)
+    """A probe makes one call more than it counts, unless it makes only one: so two cannot be had, and are three."""
+    return 1 if trials == 1 else max(2, trials - 1)
 
 
-def seeds_from(first: int, count: int) -> Sequence[int]:
-    """Consecutive seeds."""
-    return range(first, first + count)
+def require(tier: str, scenario: Scenario) -> None:
+    """Raises UsageError when the scenario does not say that it can be run on this tier, PrivilegeMissing when the system does not let us."""
+    from netdiag.errors import PrivilegeMissing, UsageError
+
+    if tier not in scenario.tiers:
+        raise UsageError(
+            f"{scenario.name} cannot be run on {tier}: its tiers are {', '.join(scenario.tiers)}",
+            advice='a scenario of your own says so itself: tiers = ["T0", "T1", "T2"]',
+        )
+    reason = why_not(tier)
+    if reason is not None:
+        raise PrivilegeMissing(f"{tier} cannot be run here: {reason}")
 
 
 def runnable(tier: str, names: Sequence[str]) -> list[Scenario]:
-    """The named scenarios, or all bundled ones, as far as they say that they can be run on this tier."""
-    from netdiag.errors import UsageError
+    """The named scenarios, or all bundled ones that can be run on this tier. Raises UsageError for a named one that cannot."""
     from netdiag.lab.live_score import scenarios_of
     from netdiag.lab.scenario import load
     from netdiag.lab.score import DEFECTIVE
 
     if not names:
-        return [s for s in scenarios_of(tier) if s.name not in DEFECTIVE]
+        return [scenario for scenario in scenarios_of(tier) if scenario.name not in DEFECTIVE]
     chosen = [load(name) for name in names]
     for scenario in chosen:
-        if tier not in scenario.tiers:
-            raise UsageError(f"{scenario.name} cannot be run on {tier}: its tiers are {', '.join(scenario.tiers)}")
+        require(tier, scenario)
     return chosen

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from netdiag.errors import UsageError
 from netdiag.lab.frames import FrameFacts, reset_for
+from netdiag.lab.strict import build, checked, converted
+
+T = TypeVar("T")
 
 NS_PER_MS = 1_000_000
 PACKET_KINDS = ("any", "syn", "syn-ack", "data", "ack", "fin", "rst", "udp")
@@ -87,8 +90,8 @@ class Path:
         """From TOML or JSON: ``rtt_ms`` is split over both directions, ``up`` and ``down`` refine them. Raises ``UsageError`` on an
         unknown key."""
         rest = dict(values)
-        half = float(rest.pop("rtt_ms", 0.0)) / 2
-        seed = int(rest.pop("seed", 1))
+        half = _value(rest.pop("rtt_ms", 0.0), float, "rtt_ms") / 2
+        seed = _value(rest.pop("seed", 1), int, "seed")
         sides = {name: _direction(name, half, rest.pop(name, {})) for name in ("up", "down")}
         if rest:
             raise UsageError(f"path: unknown key {sorted(rest)[0]!r}")
@@ -99,22 +102,24 @@ class Path:
         return {"up": dataclasses.asdict(self.up), "down": dataclasses.asdict(self.down), "seed": self.seed}
 
 
+def _value(value: Any, kind: type[T], name: str) -> T:
+    try:
+        found: T = converted(value, kind)
+        return found
+    except (TypeError, ValueError):
+        raise UsageError(f"path: {name} cannot be {value!r}") from None
+
+
 def _direction(name: str, half_rtt_ms: float, values: Mapping[str, Any]) -> Direction:
-    known = {f.name for f in dataclasses.fields(Direction)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise UsageError(f"path.{name}: unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}")
-    chosen = dict(values)
-    chosen.setdefault("delay_ms", half_rtt_ms)
-    chosen["drops"] = tuple(_drop(d) for d in chosen.get("drops", ()))
-    return Direction(**chosen)
-
-
-def _drop(values: Mapping[str, Any]) -> Drop:
-    unknown = sorted(set(values) - {f.name for f in dataclasses.fields(Drop)})
-    if unknown:
-        raise UsageError(f"path.drops: unknown key {unknown[0]!r}")
-    return Drop(**values)
+    where = f"path.{name}"
+    if not isinstance(values, Mapping):
+        raise UsageError(f"{where} must be a table, not {values!r}")
+    rest = dict(values)
+    drops = rest.pop("drops", ())
+    if isinstance(drops, str) or not isinstance(drops, Sequence):
+        raise UsageError(f"{where}: drops must be a list of tables, not {drops!r}")
+    chosen = {"delay_ms": half_rtt_ms, **checked(Direction, rest, where, without=("drops",))}
+    return Direction(**chosen, drops=tuple(build(Drop, drop, f"{where}.drops") for drop in drops))
 
 
 @dataclass(frozen=True, slots=True)

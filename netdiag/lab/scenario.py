@@ -28,6 +28,7 @@ from netdiag.lab.config import LabConfig
 from netdiag.lab.name_server import Name
 from netdiag.lab.path import Path
 from netdiag.lab.strict import build, checked
+from netdiag.lab.tls_server import check as check_tls
 
 TIERS = ("T0", "T1", "T2")
 _ADDRESSES = {
@@ -263,6 +264,7 @@ def _hosts(values: Mapping[str, Any], ip_version: int) -> Hosts:
 
 def _server(values: Mapping[str, Any], base: Behaviour, hosts: Hosts, seed: int) -> LabConfig:
     config = build(LabConfig, values, "server", without=("behaviour", "host", "port", "names", "keylog", "seed"))
+    check_tls(config)
     names = dict.fromkeys((hosts.name, "localhost", "127.0.0.1", "::1", hosts.server))
     return dataclasses.replace(config, behaviour=base, names=tuple(names), seed=seed)
 

@@ -29,7 +29,7 @@ class TlsServer:
         self._key = folder / "key.pem"
         self._chain.write_bytes(leaf.chain)
         write_private(self._key, leaf.key)
-        _check(config)
+        check(config)
         self._shared = self._context()
 
     def context(self) -> ssl.SSLContext:
@@ -62,7 +62,8 @@ class TlsServer:
         return context
 
 
-def _check(config: LabConfig) -> None:
+def check(config: LabConfig) -> None:
+    """Raises UsageError for what no TLS server can do."""
     for name in (config.tls_minimum, config.tls_maximum):
         if name not in _VERSIONS:
             raise UsageError(f"TLS version {name!r} is none of {', '.join(_VERSIONS)}")

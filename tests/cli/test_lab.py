@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from click.testing import Result
 
 from netdiag.cli.lab import server_config
 from netdiag.errors import UsageError
+from netdiag.lab.namespaces import why_not
 
 Run = Callable[..., Result]
 
@@ -127,3 +129,97 @@ def test_the_score_of_one_scenario(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert "2 runs" in result.stdout
     assert "0 sums that are not the total" in result.stdout
+
+
+def test_a_scenario_on_loopback_beside_its_truth(run: Run) -> None:
+    result = run("lab", "run", "clean-h1", "--tier", "T1", "-n", "1")
+    assert result.exit_code == 0, result.output
+    assert "within 1 ms" in result.stdout
+    assert "transfer" in result.stdout
+    assert "1 call" in result.stderr
+
+
+def test_a_tier_that_the_scenario_does_not_have_is_64(run: Run) -> None:
+    result = run("lab", "run", "padded-records", "--tier", "T2")
+    assert result.exit_code == 64
+    assert result.stderr.startswith("netdiag: padded-records cannot be run on T2: its tiers are T0")
+
+
+def test_options_of_t0_are_not_for_a_real_server(run: Run, tmp_path: Path) -> None:
+    assert run("lab", "run", "clean-h1", "--tier", "T1", "-o", tmp_path).exit_code == 64
+    assert run("lab", "run", "clean-h1", "--tier", "T1", "--without-keys").exit_code == 64
+
+
+def test_the_score_on_loopback(run: Run) -> None:
+    result = run("lab", "score", "--tier", "T1", "--scenario", "stream-stall", "-n", "1", "--seed", "5")
+    assert result.exit_code == 0, result.output
+    assert "T1, a server on loopback: 1 runs" in result.stdout
+    assert "0 sums that are not the total" in result.stdout
+
+
+@pytest.mark.netns
+def test_the_score_through_the_path(run: Run) -> None:
+    reason = why_not()
+    result = run("lab", "score", "--tier", "T2", "--scenario", "slow-dns", "-n", "1")
+    if reason is not None:
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert result.stderr == f"netdiag: T2 is left out: {reason}\n"
+        pytest.skip(f"no network namespaces here: {reason}")
+    assert result.exit_code == 0, result.output
+    assert "T2, namespaces with an emulated path: 1 runs" in result.stdout
+    row = next(line for line in result.stdout.splitlines() if line.startswith("dns"))
+    assert float(row.split()[2]) < 1.5
+
+
+def test_a_tier_without_permission_is_said_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netdiag.lab.namespaces.why_not", lambda: "no right to make network namespaces")
+    left_out = run("lab", "score", "--tier", "T2")
+    assert left_out.exit_code == 0
+    assert "T2 is left out: no right to make network namespaces" in left_out.stderr
+    refused = run("lab", "run", "slow-dns", "--tier", "T2")
+    assert refused.exit_code == 69
+    assert refused.stderr.startswith("netdiag: T2 cannot be run here: no right to make network namespaces")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[path]\nrtt = 4\n", "path: unknown key 'rtt'"),
+        ("[path]\nrtt_ms = 'soon'\n", "rtt_ms"),
+        ("[path]\nup = { loss = 1.5 }\n", "loss is a probability between 0 and 1"),
+        ("[path]\nup = { loss = 'often' }\n", "loss"),
+        ("[path]\nup = { drops = [{ what = 'everything' }] }\n", "unknown kind 'everything'"),
+        ("[answer]\nwait_ms = -1\n", "wait_ms cannot be -1"),
+        ("[answer]\nwait_ms = nan\n", "wait_ms cannot be nan"),
+        ("[server]\ntls_maximum = '1.4'\n", "'1.4'"),
+        ("[hosts]\nport = 70000\n", "port 70000"),
+        ("[hosts]\nserver = 'here'\n", "'here' is no IP address"),
+        ("ip_version = 5\n", "ip_version must be 4 or 6"),
+        ("tiers = ['T9']\n", "'T9'"),
+        ("[[connection]]\nprotocol = 'h3'\n", "protocol must be h2 or http/1.1"),
+        ("[dns.names.'a.b']\naddresses = { MX = ['192.0.2.1'] }\n", "MX"),
+        ("title = \n", "no TOML"),
+    ],
+)
+def test_a_scenario_that_cannot_be_is_one_sentence_and_64(run: Run, tmp_path: Path, text: str, words: str) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text(text)
+    result = run("lab", "run", own)
+    assert result.exit_code == 64, result.output
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) <= 3
+
+
+def test_a_scenario_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    result = run("lab", "run", tmp_path / "none.toml")
+    assert result.exit_code == 64
+    assert "cannot read the scenario: No such file or directory" in result.stderr
+
+
+def test_a_port_in_use_is_69(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("lab", "serve", "--host", "127.0.0.1", "--port", port)
+    assert result.exit_code == 69
+    assert result.stderr.startswith(f"netdiag: 127.0.0.1 port {port} is in use")

@@ -37,32 +37,33 @@ class TrueRow:
     """None when only the truth has it."""
     method: str = ""
 
-    @property
-    def is_right(self) -> bool:
+    def is_right(self, within_ns: int = TOLERANCE_NS) -> bool:
         """Both have it, and agree."""
         both = self.true_ns is not None and self.found_ns is not None
-        return both and abs((self.found_ns or 0) - (self.true_ns or 0)) <= TOLERANCE_NS
+        return both and abs((self.found_ns or 0) - (self.true_ns or 0)) <= within_ns
 
 
-def truth_table(title: str, rows: Iterable[TrueRow], *, width: int, ascii_only: bool = False) -> list[Text]:
-    """One line per row, and how many of them are right."""
+def truth_table(
+    title: str, rows: Iterable[TrueRow], *, width: int, ascii_only: bool = False, within_ns: int = TOLERANCE_NS
+) -> list[Text]:
+    """One line per row, and how many of them are right. ``within_ns``: how far off is still right (a busy machine is in what is measured)."""
     page = Page(width, ascii_only=ascii_only)
     page.line((one_line(title, most=200), STRONG))
     found = list(rows)
     before = ["", *(row.request for row in found)]
-    lines = [_line(row, repeated=row.request == last) for row, last in zip(found, before, strict=False)]
+    lines = [_line(row, within_ns, repeated=row.request == last) for row, last in zip(found, before, strict=False)]
     table(page, _COLUMNS, lines)
-    right = sum(row.is_right for row in found)
+    right = sum(row.is_right(within_ns) for row in found)
     page.blank()
-    page.line((f"{right} of {len(found)} within 0.1 ms", GOOD if right == len(found) else STRONG))
+    page.line((f"{right} of {len(found)} within {within_ns / NS_PER_MS:g} ms", GOOD if right == len(found) else STRONG))
     page.line(("what the truth does not name is unattributed", MUTED))
     return page.lines
 
 
-def _line(row: TrueRow, *, repeated: bool) -> Row:
+def _line(row: TrueRow, within_ns: int, *, repeated: bool) -> Row:
     error = "–"
     if row.true_ns is not None and row.found_ns is not None:
         error = f"{(row.found_ns - row.true_ns) / NS_PER_MS:+.3f}"
     request = "" if repeated else one_line(row.request, most=80)
     durations = (format_ms(row.true_ns, digits=3), format_ms(row.found_ns, digits=3))
-    return Row((request, row.phase, *durations, error, row.method), bad=not row.is_right)
+    return Row((request, row.phase, *durations, error, row.method), bad=not row.is_right(within_ns))
