@@ -36,6 +36,8 @@ class Draft:
     response_packet: int | None = None
     request_bytes: int | None = None
     response_bytes: int | None = None
+    closed_windows: tuple[tuple[int, int], ...] = ()
+    """HTTP/2: when the server might not send for want of flow-control window (RFC 9113 section 5.2)."""
     held_up: HeldUp | None = None
     """None where there are no packets."""
 
@@ -89,12 +91,13 @@ class Draft:
             server_name=self.server_name,
             opener_id=opener_id,
             pushed=turn.pushed,
-            stream=stream_timing(turn, Surroundings(rtt_ns=self._rtt_ns(), held_up=held)),
+            stream=stream_timing(turn, self._around()),
             server_report=server_report(turn),
         )
 
-    def _rtt_ns(self) -> int | None:
-        return None if self.connection is None else path_rtt_ns(self.connection)
+    def _around(self) -> Surroundings:
+        rtt_ns = None if self.connection is None else path_rtt_ns(self.connection)
+        return Surroundings(rtt_ns=rtt_ns, held_up=self.held_up, closed_windows=self.closed_windows)
 
 
 NOTHING_READ = Turn(ordinal=0, protocol="")

@@ -38,7 +38,7 @@ def requests_of(
         if leg.keyless is not None and place in unopened:
             drafts += _told_by_length(connection, opening, leg, unopened[place])
         else:
-            drafts += drafts_of(
+            read = drafts_of(
                 connection,
                 {**opening, **leg.marks},
                 leg.turns,
@@ -47,6 +47,8 @@ def requests_of(
                 upgraded=leg.upgraded,
                 settings_at=_settings_at(leg),
             )
+            _note_flow_control(read, leg)
+            drafts += read
     if not drafts:
         drafts = _never_asked(connection, opening, dialogue, capture_ends_at, refusal)
     for draft in drafts:
@@ -57,6 +59,18 @@ def requests_of(
 def _settings_at(leg: Leg) -> int | None:
     settings = None if leg.http2 is None else leg.http2.first_settings(SERVER)
     return None if settings is None else settings.moment.deliverable_at
+
+
+def _note_flow_control(drafts: list[Draft], leg: Leg) -> None:
+    """What kept the server from sending DATA of each stream, or of the whole connection."""
+    stops = [s for s in (leg.http2.stalls if leg.http2 is not None else ()) if s.sender == SERVER]
+    for draft in drafts if stops else ():
+        own = None if draft.turn is None else draft.turn.stream_id
+        draft.closed_windows = tuple(
+            (s.since.deliverable_at, s.until.deliverable_at)
+            for s in stops
+            if s.until is not None and s.stream_id in (0, own)
+        )
 
 
 def _name(connection: Connection) -> str | None:

@@ -47,6 +47,8 @@ class Surroundings:
     rtt_ns: int | None = None
     held_up: HeldUp | None = None
     """None without packets, or where nothing was held up."""
+    closed_windows: tuple[tuple[int, int], ...] = ()
+    """When HTTP/2 flow control kept the server from sending."""
     absences: tuple[tuple[int, int], ...] = ()
     """When the application asked for nothing: octets that came meanwhile bear the stamp of the last of them."""
     stamped_late: bool = False
@@ -162,14 +164,21 @@ def _cause(
         if window.ns >= enough_ns:
             return StallCause.CLIENT, "window", window.packets
         unseen = around.held_up.answer_unseen_losses(start, end)
-    if signs and end - signs[-1].deliverable_at < NETWORK_BELOW * gap.excess_ns:
-        # Octets arrive in order: what came before the last ping was sent before it, so the text was not on its way yet.
+    if _overlap_ns(around.closed_windows, start, end) >= enough_ns:
+        return StallCause.CLIENT, "flow-control", ()
+    if signs and _longest_silence_ns(gap, signs) - gap.usual_ns < NETWORK_BELOW * gap.excess_ns:
+        # Octets come in order: while the network holds one up, none of any event comes.
         return StallCause.SERVER, "signs-of-life", ()
     if unseen is not None and unseen.ends_it and not server_paused:
         return StallCause.NETWORK, "packet-count", unseen.packets
     if not server_paused and _overlap_ns(around.absences, start, end) >= enough_ns:
         return StallCause.CLIENT, "read-lag", ()
     return (*_by_conservation(share, around), ())
+
+
+def _longest_silence_ns(gap: _Gap, signs: Sequence[StreamEvent]) -> int:
+    heard = [gap.at[gap.place], *(e.deliverable_at for e in signs), gap.at[gap.place + 1]]
+    return max(later - earlier for earlier, later in pairwise(heard))
 
 
 def _overlap_ns(spans: Sequence[tuple[int, int]], start: int, end: int) -> int:

@@ -20,6 +20,8 @@ def reason(stall: StreamStall) -> str:
             return "a packet left the server and never came"
         case "window":
             return "its receive window was closed"
+        case "flow-control":
+            return "it had closed its HTTP/2 window"
         case "read-lag":
             return "the octets were here and were not read"
         case "signs-of-life":

@@ -257,3 +257,23 @@ def test_octets_that_came_while_nobody_read_are_the_client_s() -> None:
     assert server.cause is StallCause.SERVER
     (network,) = stalls(times, absences=((at(100), at(450)),))
     assert network.cause is StallCause.NETWORK
+
+
+def test_a_reader_that_gives_no_flow_control_window_is_named() -> None:
+    slow = SLOW_READER | {
+        "tcp.client.window_bytes": 65_535,
+        "connection": [
+            {"protocol": "h2", "window_bytes": 16_384, "request": [{"read_pause_after": 20_000, "read_pause_ms": 400}]}
+        ],
+    }
+    (exchange,) = netdiag.analyze(io.BytesIO(record(varied(bundled("zero-window"), slow)).capture)).exchanges
+    assert exchange.stream is not None
+    worst = max(exchange.stream.stalls, key=lambda s: s.excess_ns)
+    assert (worst.cause, worst.method) == (StallCause.CLIENT, "flow-control")
+
+
+def test_a_comment_that_comes_with_the_text_is_no_sign_of_life() -> None:
+    """The network may have held up both."""
+    told = events(held_back(12, 640, steady()), pings=(639.999,))
+    (stall,) = find_stalls(told, Surroundings())
+    assert stall.cause is StallCause.NETWORK

@@ -14,12 +14,12 @@ from netdiag.export.terminal.connections import connection_filter, connections_t
 from netdiag.export.terminal.files import file_row, files_table
 from netdiag.export.terminal.page import can_show
 from netdiag.export.text import Selection, report
-from netdiag.stats.medoid import medoid
 from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.exchange import Exchange
 from netdiag.records.finding import Confidence, Evidence, Finding, Severity
 from netdiag.records.source import EvidenceLevel
+from netdiag.stats.medoid import medoid
 from tests.support import analyses
 from tests.support.golden import Golden
 from tests.support.hostile import FORBIDDEN, PAYLOADS

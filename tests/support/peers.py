@@ -59,6 +59,7 @@ http {{
   server {{
     listen 127.0.0.1:{port} ssl http2; server_name localhost; root {site};
     ssl_certificate {folder}/chain.pem; ssl_certificate_key {folder}/key.pem;
+    {more}
   }}
 }}
 """
@@ -70,9 +71,9 @@ CADDY = """
 """
 
 
-def _command(name: str, folder: Path, port: int) -> list[str]:
+def _command(name: str, folder: Path, port: int, more: str) -> list[str]:
     site = _site(folder)
-    places = {"folder": folder, "site": site, "port": port}
+    places = {"folder": folder, "site": site, "port": port, "more": more}
     if name == "nginx":
         (folder / "nginx.conf").write_text(NGINX.format(**places))
         return ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
@@ -92,15 +93,18 @@ def _command(name: str, folder: Path, port: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def running_peer(name: str, folder: Path) -> Iterator[Peer]:
-    """nginx, caddy or nghttpd serving one file of ``BODY_BYTES``; skips the test when it is not installed."""
+def running_peer(name: str, folder: Path, *, more: str = "") -> Iterator[Peer]:
+    """nginx, caddy or nghttpd serving one file of ``BODY_BYTES``; skips the test when it is not installed.
+
+    ``more``: further lines of nginx' server block.
+    """
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     certificate(folder)
     port = free_port()
     log = (folder / "log").open("wb")
     process = subprocess.Popen(
-        _command(name, folder, port),
+        _command(name, folder, port, more),
         stdout=log,
         stderr=log,
         env={
