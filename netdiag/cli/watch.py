@@ -141,9 +141,10 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     with _live_table(out, enabled=file is not sys.stdout) as refresh:
         try:
             for tick in ticks(plan, api.probe, stop):
+                if tick.analysis is not None:
+                    found.append(tick.analysis)  # first, or a ^C while it is shown would lose it
                 _show(tick, file, out)
                 if tick.analysis is not None:
-                    found.append(tick.analysis)
                     refresh(found)
         except KeyboardInterrupt:
             stop.set()

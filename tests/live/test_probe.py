@@ -238,6 +238,7 @@ def curl(server: netdiag.lab.LabServer, protocol: str) -> dict[str, float]:
 
 
 @pytest.mark.peers
+@pytest.mark.xdist_group("timing")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_beside_the_probe(start_lab: StartLab, fast_backend: str) -> None:
     """Medians, interleaved. On HTTP/2 curl's time_starttransfer is that of the server's SETTINGS, so only HTTP/1.1's wait is compared."""
@@ -263,6 +264,7 @@ def phase_ns(phases: object, name: str) -> int:
     return sum(p.duration_ns for p in phases if p.name.value == name)  # type: ignore[attr-defined]
 
 
+@pytest.mark.xdist_group("timing")
 def test_kernel_and_wire_agree_phase_by_phase(start_lab: StartLab, fast_backend: str) -> None:
     """A read is stamped with its last segment's arrival, so segments that come while the reader wakes up (0.1 to 0.3 ms) count together."""
     server = start_lab(Behaviour(wait_ms=25, body_bytes=60_000, body_ms=40, body_pieces=6))
@@ -277,6 +279,7 @@ def test_kernel_and_wire_agree_phase_by_phase(start_lab: StartLab, fast_backend:
         assert statistics.median(values) < 1 * NS_PER_MS, (name, values)
 
 
+@pytest.mark.xdist_group("timing")
 @pytest.mark.parametrize("capture", ["none", "auto"])
 def test_a_blocked_client_is_the_clients_own_lag(
     start_lab: StartLab, monkeypatch: pytest.MonkeyPatch, capture: str
