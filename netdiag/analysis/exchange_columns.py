@@ -45,12 +45,12 @@ class ExchangeColumns:
     def __len__(self) -> int:
         return len(self.started_at)
 
-    def ordered(self, order: Int64, room: Room, release: Callable[[], None]) -> ExchangeColumns:
+    def ordered(self, order: NDArray[Any], room: Room, release: Callable[[], None]) -> ExchangeColumns:
         """The rows in another order."""
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
             out = room(len(order), column.dtype)
-            np.take(column, order, out=out)
+            np.take(column, order, out=out, mode="clip")  # any other mode makes a copy first
             release()
             return out
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.exchange_columns import Assembled, ExchangeRows, MarkTable, marks_of_drafts
@@ -26,7 +27,7 @@ from netdiag.records.exchange import Exchange
 from netdiag.wire.connections import Grouped
 from netdiag.wire.duplicates import believed
 from netdiag.wire.icmp import IcmpError
-from netdiag.wire.tables import Int64
+from netdiag.wire.tables import Int32, Int64
 
 PART_PACKETS = 1 << 17
 
@@ -56,7 +57,7 @@ class Partition:
     def __init__(self, load: Callable[[], Grouped], base: int, *, keep: bool) -> None:
         self._load, self.base = load, base
         grouped = load()
-        self.first_packet: Int64 = grouped.packets.number[grouped.order[grouped.starts[:-1]]]
+        self.count = len(grouped)
         self.edges = _edges(grouped.starts, PART_PACKETS)
         self._grouped: Grouped | None = grouped
         self._keep = keep
@@ -67,6 +68,10 @@ class Partition:
         if self._grouped is None:
             self._grouped = self._load()
         return self._grouped
+
+    def first_packets(self) -> Int64:
+        """Frame number of the first packet of each connection."""
+        return self.grouped.packets.number[self.grouped.order[self.grouped.starts[:-1]]]
 
     def release(self) -> None:
         """What can be loaded again need not stay."""
@@ -178,11 +183,12 @@ class Parts:
             slots = [Slot(partition, a, b, own, recent) for a, b in pairwise(partition.edges)]
             for slot in slots:
                 slot.copied = None if len(load) == len(slots) == 1 else False
+            if len(load) > 1:
+                first_packets.append(partition.first_packets())
             self._hear(slots, run if recent is None else None)
             partition.release()
             self._slots += slots
-            first_packets.append(partition.first_packet)
-            base += len(partition.first_packet)
+            base += partition.count
         self._first = np.array([slot.first for slot in self._slots], np.int64)
         self._number = _numbers(first_packets) if len(load) > 1 else None
         self._agree_on_copies()
@@ -270,11 +276,13 @@ class Parts:
         return self._slots[int(np.searchsorted(self._first, number, "right")) - 1]
 
 
-def _numbers(first_packets: Sequence[Int64]) -> tuple[Int64, Int64]:
-    """Id of each connection that is numbered partition by partition, and that number of each id."""
-    number = np.argsort(np.concatenate(first_packets), kind="stable")
+def _numbers(first_packets: list[Int64]) -> tuple[Int32, Int32]:
+    """Id of each connection that is numbered partition by partition, and that number of each id. Empties the list."""
+    first = np.concatenate(first_packets)
+    first_packets.clear()
+    number = np.argsort(first, kind="stable").astype(np.int32)
     ids = np.empty_like(number)
-    ids[number] = np.arange(len(number))
+    ids[number] = np.arange(len(number), dtype=np.int32)
     return ids, number
 
 
@@ -324,7 +332,8 @@ class _Numbered:
             columns.add(dataclasses.replace(table, connection=ids).looked_up(names).measured(), rows)
             storage.release()
         whole = columns.table()
-        self._order: Int64 = np.lexsort((self._position, self._connection, whole.started_at))
+        kind = np.int32 if len(whole) < 1 << 31 else np.int64
+        self._order = np.lexsort((self._position, self._connection, whole.started_at)).astype(kind)
         storage.release()
         self._columns = whole.ordered(self._order, storage.room, storage.release)
         self._openers = {
@@ -332,7 +341,7 @@ class _Numbered:
             for begin, one in zip(begins, facts, strict=False)
             for row, opener in one.openers.items()
         }
-        self._place: Int64 | None = None
+        self._place: NDArray[Any] | None = None
         self._release = storage.release
 
     def rows(self) -> ExchangeRows:

@@ -61,6 +61,7 @@ class Spill:
         """As ``Storage``."""
         if self._file is None:
             return self._memory.partitions()
+        self._pairs = _Pairs()  # all are known now
         return [self._reader(chunks) for chunks in _joined_shares(self._chunks)] or [lambda: joined([])]
 
     def put(self, columns: Int64) -> Callable[[], Int64]:
