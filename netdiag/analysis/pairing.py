@@ -170,7 +170,7 @@ def _add(chains: dict[tuple[str, str], list[_Queries]], resolution: NameResoluti
     lookup.members.append(index)
     lookup.ends_at = max(lookup.ends_at, ends_at)
     if resolution.response_at is not None:
-        if resolution.rcode in _FINAL:
+        if resolution.rcode in _FINAL and not resolution.truncated:
             lookup.satisfied.setdefault(resolution.type, resolution.response_at)
         for address in resolution.addresses:
             lookup.addresses.setdefault(address, resolution.response_at)

@@ -84,6 +84,24 @@ def on_loopback(scenario: Scenario, client: Client) -> tuple[Any, list[LiveTruth
 
 def on_testbed(scenario: Scenario, client: Client) -> tuple[Any, list[LiveTruth]]:
     """Tier T2. Raises PrivilegeMissing where namespaces cannot be made."""
+    done = run_on_testbed(scenario, client)
+    return done.result, done.truths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestbedRun:
+    """A scenario on tier T2, and everybody's log of it."""
+
+    result: Any
+    """What the client returned."""
+    truths: list[LiveTruth]
+    link: list[LinkRow]
+    dns: list[dict[str, Any]]
+    """The name server's."""
+
+
+def run_on_testbed(scenario: Scenario, client: Client) -> TestbedRun:
+    """As ``on_testbed``, with the logs of link and name server. Raises PrivilegeMissing where namespaces cannot be made."""
     with Testbed(path=scenario.path, server=scenario.server, zone=_zone(scenario)) as bed:
         bed.resolver_options(_resolver_options(scenario))
 
@@ -92,7 +110,7 @@ def on_testbed(scenario: Scenario, client: Client) -> tuple[Any, list[LiveTruth]
 
         result = client(_target(scenario, bed.url, bed.server.ca_file, run))
         log = bed.server.log.settle()
-    return result, _truths(log, bed.link_rows)
+    return TestbedRun(result=result, truths=_truths(log, bed.link_rows), link=bed.link_rows, dns=bed.dns_rows)
 
 
 def _target(scenario: Scenario, url: str, ca_file: str, run: Callable[[Sequence[str]], bytes] | None) -> Target:
@@ -186,15 +204,15 @@ def _dns_ns(link: Iterable[LinkRow], linked: LinkedConnection) -> int | None:
 def _last_lookup(datagrams: Sequence[LinkRow]) -> list[LinkRow]:
     """The probe looks the name up before its trials, too: a lookup begins when nothing was asked or answered for a while."""
     lookup: list[LinkRow] = []
-    open_ports: set[int] = set()
+    unanswered = 0
     quiet_since = 0
     for row in sorted(datagrams, key=lambda row: row.arrived_at):
         if row.direction == "up":
-            if not open_ports and row.arrived_at - quiet_since > _SAME_LOOKUP_NS:
+            if not unanswered and row.arrived_at - quiet_since > _SAME_LOOKUP_NS:
                 lookup = []
-            open_ports.add(row.client_port)
+            unanswered += 1
         elif row.left_at is not None:
-            open_ports.discard(row.client_port)
+            unanswered -= 1
             quiet_since = row.left_at
         lookup.append(row)
     return lookup

@@ -183,3 +183,11 @@ def test_every_lookup_has_the_search_names_that_went_before_it() -> None:
     found = pair(resolutions, [dial(0, "192.0.2.1", 151, "llm.lab"), dial(1, "192.0.2.1", 451, "llm.lab")])
     assert [sorted(found[i].resolutions) for i in (0, 1)] == [[0, 1, 2], [3, 4, 5]]
     assert [span_ms(found[i]) for i in (0, 1)] == [(0, 150), (300, 450)]
+
+
+def test_asking_again_over_tcp_after_a_truncated_answer_is_the_same_lookup() -> None:
+    """RFC 7766 section 5: the address comes only with the second answer."""
+    short = dataclasses.replace(asked("a.example", 0, 20), truncated=True)
+    whole = dataclasses.replace(asked("a.example", 41, 62, "192.0.2.1"), transport="tcp")
+    found = pair([short, whole], [dial(0, "192.0.2.1", 63)])
+    assert span_ms(found[0]) == (0, 62)
