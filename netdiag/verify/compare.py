@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ class _Sheet:
 
     agreed: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
+    malformed: set[int] = field(default_factory=set)
+    """Frames that the witness calls malformed."""
 
 
 _HANDSHAKE = ("syn_packet", "syn_ack_packet", "ack_packet")
@@ -29,14 +32,17 @@ _HELLOS = ("client_hello_packet", "server_hello_packet", "sni", "alpn_offered", 
 
 def verify(ours: CaptureFacts, theirs: CaptureFacts, *, witness: str) -> Verification:
     """Compare field by field; connections are paired by their endpoints, in order. ``witness`` is the other's name."""
-    result = _Sheet()
-    beyond = "netdiag goes on after damage where tshark stops" if ours.packets > theirs.packets else None
+    result = _Sheet(malformed=theirs.malformed)
+    beyond = _damage(ours, theirs)
     _note(result, "packets", "the file", ours.packets, theirs.packets, beyond)
-    _note(result, "connections", "the file", len(ours.connections), len(theirs.connections), beyond)
     mine, other = _by_pair(ours), _by_pair(theirs)
-    for pair in sorted({*mine, *other}):
+    reasons = {pair: beyond or _only_here(mine[pair], other[pair]) for pair in sorted({*mine, *other})}
+    unequal = [reasons[pair] for pair in reasons if len(mine[pair]) != len(other[pair])]
+    why = None if None in unequal else next(iter(unequal), None)
+    _note(result, "connections", "the file", len(ours.connections), len(theirs.connections), beyond or why)
+    for pair, reason in reasons.items():
         where = " – ".join(pair)
-        _note(result, "incarnations", where, len(mine[pair]), len(other[pair]), beyond)
+        _note(result, "incarnations", where, len(mine[pair]), len(other[pair]), reason)
         for a, b in zip(mine[pair], other[pair], strict=False):
             _connection(result, where, a, b)
     _dns(result, ours, theirs)
@@ -53,27 +59,28 @@ def _by_pair(facts: CaptureFacts) -> defaultdict[Pair, list[ConnectionFacts]]:
 def _connection(result: _Sheet, where: str, a: ConnectionFacts, b: ConnectionFacts) -> None:
     for name in _HANDSHAKE:
         if getattr(b, name) is not None:
-            _note(result, name, where, getattr(a, name), getattr(b, name), _handshake_reason(name, a))
+            _note(result, name, where, getattr(a, name), getattr(b, name), _handshake_reason(name, a, result))
     if a.syn_at is not None and b.syn_at is not None:
         near = abs(a.syn_at - b.syn_at) <= _TIME_SLACK_NS
-        _note(result, "syn_at", where, a.syn_at, a.syn_at if near else b.syn_at, None)
+        _note(result, "syn_at", where, a.syn_at, a.syn_at if near else b.syn_at, _time_reason(a.syn_at, b.syn_at))
     if b.client_hello_packet or b.server_hello_packet:
         for name in _HELLOS:
             if getattr(b, name) is not None:
-                _note(
-                    result, name, where, _plain(getattr(a, name)), _plain(getattr(b, name)), _hello_reason(name, a, b)
-                )
-    for name, reason in (("requests", _request_reason), ("statuses", _status_reason)):
+                reason = _hello_reason(name, a, b, result)
+                _note(result, name, where, _plain(getattr(a, name)), _plain(getattr(b, name)), reason)
+    for name, reason_of in (("requests", _request_reason), ("statuses", _status_reason)):
         for key, mine, other in _counts(getattr(a, name), getattr(b, name)):
             label = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-            _note(result, name, f"{where} {label}", mine, other, reason(a, b))
+            _note(result, name, f"{where} {label}", mine, other, reason_of(a, b))
 
 
 def _dns(result: _Sheet, ours: CaptureFacts, theirs: CaptureFacts) -> None:
     for (name, frame), mine, other in _counts(ours.names, theirs.names):
         if other:
-            damaged = None if name.isascii() and name.isprintable() and name else "a damaged or empty question"
-            _note(result, "dns", f"frame {frame} {name}", mine, other, damaged)
+            reason = _MALFORMED if frame in result.malformed else None
+            if not _ORDINARY_NAME.fullmatch(name):
+                reason = "a damaged or empty question, or octets in it that netdiag escapes (RFC 4343)"
+            _note(result, "dns", f"frame {frame} {name}", mine, other, reason)
 
 
 def _counts(a: Counter[Any], b: Counter[Any]) -> Iterator[tuple[Any, int, int]]:
@@ -97,21 +104,52 @@ def _plain(value: Any) -> Any:
 # --- known kinds of difference -----------------------------------------------------------------------------------------
 
 
-def _handshake_reason(name: str, a: ConnectionFacts) -> str | None:
-    if name == "ack_packet" and a.ack_packet is None:
-        return "the client's first ACK does not acknowledge the SYN-ACK, so it completes no handshake"
+_MALFORMED = "tshark itself calls the packet malformed"
+_ORDINARY_NAME = re.compile(r"[a-z0-9._-]+")
+
+
+def _damage(ours: CaptureFacts, theirs: CaptureFacts) -> str | None:
+    if ours.packets > theirs.packets:
+        return "netdiag goes on after damage where tshark stops"
+    return "the file is damaged, and each reads it in its own way" if ours.damaged else None
+
+
+def _only_here(mine: list[ConnectionFacts], other: list[ConnectionFacts]) -> str | None:
+    if mine and not other and all(one.jumbo for one in mine):
+        return "a packet above 64 KiB: tshark before 4.4 does not take IP length 0 for one"
     return None
 
 
-def _hello_reason(name: str, a: ConnectionFacts, b: ConnectionFacts) -> str | None:
+def _time_reason(mine: int, other: int) -> str | None:
+    if (mine - other) % (1 << 32) == 0:
+        return "a fraction of several seconds: tshark reckons it in 32 bits"
+    return None
+
+
+def _handshake_reason(name: str, a: ConnectionFacts, result: _Sheet) -> str | None:
+    if name == "ack_packet" and a.ack_packet is None:
+        return "the client's first ACK does not acknowledge the SYN-ACK, so it completes no handshake"
+    if name == "syn_ack_packet" and a.syn_ack_packet is None:
+        return "a SYN-ACK from the side that began, or one with RST or FIN, is no answer to a SYN"
+    return None
+
+
+def _hello_reason(name: str, a: ConnectionFacts, b: ConnectionFacts, result: _Sheet) -> str | None:
     if name.endswith("_packet") and getattr(a, name) is not None and getattr(a, name) > getattr(b, name):
         return "octets before the hello's last were missing until netdiag's frame"
+    if name == "server_hello_packet" and a.server_hello_packet is None and b.tls_version is None:
+        return "a ServerHello of no version of TLS"
+    frame = b.client_hello_packet if name.startswith(("client", "sni", "alpn")) else b.server_hello_packet
+    if getattr(a, name) is None and frame in result.malformed:
+        return _MALFORMED
     return None
 
 
 def _request_reason(a: ConnectionFacts, b: ConnectionFacts) -> str | None:
     if any(MARKER in target for _, target in a.requests):
         return "netdiag replaces values of secret-looking query parameters"
+    if any(target.startswith("HTTP/") for _, target in b.requests):
+        return "a request line without a target: tshark takes the version for it"
     return _message_reason(sum(a.requests.values()), sum(b.requests.values()), set(a.requests) == set(b.requests))
 
 

@@ -32,6 +32,8 @@ class ConnectionFacts:
     """(method, target) of every request that could be read."""
     statuses: Counter[int] = field(default_factory=Counter)
     """Final statuses of the responses."""
+    jumbo: bool = False
+    """It has packets above 64 KiB, whose IP header gives no length."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,27 +44,34 @@ class CaptureFacts:
     connections: list[ConnectionFacts] = field(default_factory=list)
     names: Counter[tuple[str, int]] = field(default_factory=Counter)
     """(name, frame) of every DNS answer over UDP, names in lower case without the final dot."""
+    malformed: set[int] = field(default_factory=set)
+    """Frames that the witness itself calls malformed."""
+    damaged: bool = False
+    """The file itself is cut or damaged."""
 
 
 def facts_of(analysis: Analysis) -> CaptureFacts:
     """netdiag's side of the comparison."""
-    facts = CaptureFacts(packets=analysis.source.packets)
+    damaged = analysis.source.cut_at_byte is not None or any(a.protocol == "file" for a in analysis.anomalies)
+    facts = CaptureFacts(packets=analysis.source.packets, damaged=damaged)
     places: dict[int, ConnectionFacts] = {}
     for connection in analysis.connections:
-        if connection.transport == "tcp":
+        only_quoted = not connection.sides.client.packets + connection.sides.server.packets
+        if connection.transport == "tcp" and not only_quoted:
             places[connection.id] = _of_connection(connection)
             facts.connections.append(places[connection.id])
     for exchange in analysis.exchanges:
         place = places.get(exchange.connection_id) if exchange.connection_id is not None else None
         if place is None:
             continue
-        if exchange.method is not None and not exchange.pushed:
+        if exchange.method is not None:
             place.requests[exchange.method, exchange.path or exchange.authority or ""] += 1
         if exchange.status is not None:
             place.statuses[exchange.status] += 1
     for resolution in analysis.resolutions:
         if resolution.response_packet is not None and resolution.transport == "udp":
-            facts.names[resolution.name.rstrip(".").lower(), resolution.response_packet] += 1
+            asked = resolution.answered_question or resolution.name
+            facts.names[asked.split(" ")[0].rstrip(".").lower(), resolution.response_packet] += 1
     return facts
 
 
@@ -75,6 +84,7 @@ def _of_connection(connection: Connection) -> ConnectionFacts:
         syn_ack_packet=connection.syn_ack_packet,
         ack_packet=connection.ack_packet,
         syn_at=connection.syn_at,
+        jumbo=any(s.payload_bytes > 65_535 * s.packets for s in (connection.sides.client, connection.sides.server)),
     )
     tls = connection.tls
     if tls is not None:

@@ -22,6 +22,7 @@ _FIELDS = (
     "tls.handshake.version", "tls.handshake.extensions.supported_version", "tls.handshake.random", "http.request.method",
     "http.request.uri", "http.response.code", "http2.headers.method", "http2.headers.path", "http2.headers.authority",
     "http2.headers.status", "udp.srcport", "dns.qry.name", "dns.flags.response", "icmp.type", "icmpv6.type",
+    "frame.protocols", "_ws.malformed",
 )  # fmt: skip
 _SYN, _ACK, _RST = 2, 16, 4
 _CLIENT_HELLO, _SERVER_HELLO = "1", "2"
@@ -95,6 +96,8 @@ def _rows(path: str, keylog: str | None, timeout_s: float) -> Iterator[dict[str,
 
 
 def _take(row: dict[str, str], streams: dict[int, _Stream], facts: CaptureFacts) -> None:
+    if row["_ws.malformed"]:
+        facts.malformed.add(int(row["frame.number"]))
     if row["dns.flags.response"] in ("1", "True") and row["udp.srcport"] == "53" and not _is_error_report(row):
         name = _first(row["dns.qry.name"]).rstrip(".").lower()
         facts.names["" if name == "<root>" else name, int(row["frame.number"])] += 1
@@ -114,8 +117,8 @@ def _take(row: dict[str, str], streams: dict[int, _Stream], facts: CaptureFacts)
 
 
 def _is_error_report(row: dict[str, str]) -> bool:
-    """An ICMP error quotes headers of another packet."""
-    return bool(row["icmp.type"] or row["icmpv6.type"])
+    """An ICMP error quotes headers of another packet; an sFlow datagram is full of samples of them."""
+    return bool(row["icmp.type"] or row["icmpv6.type"]) or ":sflow" in row["frame.protocols"]
 
 
 def _handshake(row: dict[str, str], stream: _Stream, source: str) -> None:
@@ -152,7 +155,7 @@ def _hellos(row: dict[str, str], stream: _Stream) -> None:
 
 def _messages(row: dict[str, str], facts: ConnectionFacts) -> None:
     for method, target in zip(_all(row["http.request.method"]), _all(row["http.request.uri"]), strict=False):
-        facts.requests[method, target] += 1
+        facts.requests[method, _plain(target)] += 1
     methods, paths = _all(row["http2.headers.method"]), _all(row["http2.headers.path"])
     if len(methods) == len(paths):
         facts.requests.update(zip(methods, paths, strict=True))
@@ -161,6 +164,11 @@ def _messages(row: dict[str, str], facts: ConnectionFacts) -> None:
     for status in (*_all(row["http.response.code"]), *_all(row["http2.headers.status"])):
         if (status.isdigit() and int(status) >= 200) or status == "101":
             facts.statuses[int(status)] += 1
+
+
+def _plain(target: str) -> str:
+    """An absolute target's path (RFC 9112 section 3.2.2): netdiag keeps the rest of it apart."""
+    return re.sub(r"(?i)^https?://[^/?#]*", "", target) or "/"
 
 
 def _endpoints(row: dict[str, str]) -> tuple[str, str]:

@@ -14,6 +14,8 @@ from netdiag.errors import CaptureFileError, ToolMissing
 from netdiag.verify.compare import verify
 from netdiag.verify.facts import CaptureFacts, ConnectionFacts, facts_of
 from netdiag.verify.tshark import witness
+from tests.support.public_captures import folder, keylog_of
+from tests.support.tools import needs_public_captures, needs_tshark, public_truth
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 
@@ -95,3 +97,40 @@ def test_the_command_prints_rates_and_json():
     assert "0 differences without a known reason" in text.output
     document = json.loads(CliRunner().invoke(command, [file, "--json"]).output)
     assert document["fields"]["packets"] == {"agree": 1, "compared": 1}
+
+
+def public() -> list[object]:
+    """Of the captures of moderate size each twelfth, all of them in a long run."""
+    rows = [t["path"] for t in public_truth() if t["packets"] <= 20_000]
+    return [
+        pytest.param(path, id=path, marks=() if number % 12 == 0 else pytest.mark.slow)
+        for number, path in enumerate(rows)
+    ]
+
+
+@needs_tshark
+@needs_public_captures
+@pytest.mark.parametrize("path", public())
+def test_every_difference_on_public_captures_is_of_a_known_kind(path):
+    file, keylog = folder() / path, keylog_of(path)
+    result = verify(
+        facts_of(api.analyze(file, keylog=keylog)),
+        witness(str(file), keylog=str(keylog) if keylog else None),
+        witness="tshark",
+    )
+    assert result.unexplained == []
+    assert result.agreed.get("packets") or path == "lucian+pcap_file_ex/corrupted.pcap"
+
+
+def test_known_kinds_are_named_only_where_they_fit():
+    no_answer = verify(capture(syn_ack_packet=None), capture(), witness="w")
+    assert "SYN-ACK" in (no_answer.differences[0].reason or "")
+    assert not verify(capture(), capture(syn_ack_packet=9), witness="w").differences[0].reason
+    overflow = verify(capture(syn_at=2**33 + 5), capture(syn_at=5), witness="w")
+    assert "32 bits" in (overflow.differences[0].reason or "")
+    assert verify(capture(syn_at=7_000_000), capture(syn_at=5), witness="w").unexplained
+    broken = capture()
+    broken.malformed = {9}
+    broken.names = Counter({("a.test", 7): 1, ("b.test", 9): 1, ("c.test", 10): 1})
+    reasons = {d.where.split()[-1]: d.reason for d in verify(capture(), broken, witness="w").differences}
+    assert reasons == {"b.test": "tshark itself calls the packet malformed", "c.test": None}
