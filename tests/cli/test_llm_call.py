@@ -18,6 +18,7 @@ from netdiag.cli.probe import probe as probe_command
 from netdiag.errors import UsageError
 from netdiag.export.json import dumps
 from netdiag.lab import Behaviour, LabConfig, LabServer
+from netdiag.lab.answers import Answer, Application, LabRequest
 
 Run = Callable[..., Result]
 CANARY = "sk-canary-3b9d"
@@ -100,6 +101,14 @@ def test_no_stream_asks_for_whole_answers(run: Run) -> None:
 def test_the_key_is_in_no_artefact(run: Run, api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", CANARY)
     seen: list[str] = []
+    sent: set[str | None] = set()
+    answer = Application.answer
+
+    def noting(application: Application, request: LabRequest) -> Answer:
+        sent.add(request.header("authorization") or request.header("x-api-key"))
+        return answer(application, request)
+
+    monkeypatch.setattr(Application, "answer", noting)
     with LabServer(LabConfig(behaviour=Behaviour(wait_ms=5, events=3, gap_ms=2))) as server:
         common = (
             server.url,
@@ -126,6 +135,7 @@ def test_the_key_is_in_no_artefact(run: Run, api: str, tmp_path: Path, monkeypat
         )
         seen.append(failed.output + failed.stderr)
         received = str(server.log.exchanges()) + str(server.log)
+    assert sent == {CANARY if api == "anthropic" else f"Bearer {CANARY}"}, "the key did arrive where it belongs"
     kept = [path.read_bytes() for path in files]
     for secret in (CANARY, PROMPT):
         assert not [text for text in seen if secret in text]
