@@ -373,10 +373,16 @@ def _tickets(
     np.minimum.at(unequal_rank, group[~equal], rank[~equal])
     run = np.minimum(unequal_rank, counts)
     size = length[first]
-    fits = settling[first] & (size >= TICKET_BYTES[0]) & (size <= TICKET_BYTES[1])
-    several = fits & (run >= 2) & (run <= TICKETS_MOST)
+    sized = (size >= TICKET_BYTES[0]) & (size <= TICKET_BYTES[1])
+    fits = settling[first] & sized
     soon = begins_at[rows] <= begins_at[first][group] + DELAYED_TICKET_NS
-    tickets[rows[several[group] & (rank < run[group]) & soon]] = True
+    several = sized & (run >= 2) & (run <= TICKETS_MOST)
+    # A busy server sends its tickets late: equal records before something else are tickets all the same, but no longer for certain.
+    late = several & ~settling[first] & (counts > run)
+    several &= fits | late
+    found = rows[several[group] & (rank < run[group]) & soon]
+    tickets[found] = True
+    doubtful[found] = np.isin(session[found], session[first[late]])
     lone = fits & (run == 1) & (counts > 1) & (size >= LONE_TICKET_BYTES[0]) & (size <= LONE_TICKET_BYTES[1])
     tickets[first[lone]] = True
     doubtful[first[lone]] = True

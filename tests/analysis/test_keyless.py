@@ -155,6 +155,16 @@ def test_a_lone_ticket_bounds_the_wait() -> None:
     assert found.response_earliest_at[0] / MS == 43
 
 
+def test_tickets_of_a_busy_server_come_late_and_bound_the_wait() -> None:
+    """Two equal records 60 ms after the handshake, the answer's short head 53 ms later (as seen on a busy server)."""
+    tickets = [Record("server", 83, 250), Record("server", 83.1, 250)]
+    found = heard(
+        [*hello(), Record("client", 23, 160), *tickets, Record("server", 136, 129), Record("server", 136.2, 900)]
+    )
+    assert waits_ms(found) == [pytest.approx(113)]
+    assert found.response_earliest_at[0] / MS == pytest.approx(83)
+
+
 def test_a_short_answer_alone_is_the_answer() -> None:
     assert waits_ms(heard([*hello(), Record("client", 23, 160), Record("server", 43, 230)])) == [pytest.approx(20)]
 
