@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.analysis.keyless_continue import CONTINUE_BYTES, HeldBack, nothing_held_back, of_each_turn
 from netdiag.wire.tables import NONE, Bool, Int32, Int64, Table, TlsRecords, UInt8
 
 Int8 = NDArray[np.int8]
@@ -33,8 +34,6 @@ SETTLING_NS = 15_000_000
 DELAYED_TICKET_NS = 60_000_000
 """The second ticket may be held back by Nagle until a delayed ACK: seen 42 ms later."""
 
-CONTINUE_BYTES = (16, 17, 25)
-"""``HTTP/1.1 100`` and nothing else, with and without its reason phrase."""
 HOUSEKEEPING = (9, 13, 17, 18, 22, 26)
 """HTTP/2: SETTINGS ACK (or an empty DATA), WINDOW_UPDATE or RST_STREAM, PING, and two of the first two in one record."""
 SETTINGS = tuple(sorted({9 + 6 * k + 13 * w + 9 * a for k in range(1, 10) for w in (0, 1) for a in (0, 1)}))
@@ -110,6 +109,13 @@ class Turns(Table):
     separable: Bool
     """False when requests overlapped, so that this is several of them."""
     h2: Bool
+    head_last_at: Int64
+    """Last octet before the body was held back for 100 (Continue); this and what follows is NONE for all other requests."""
+    head_last_packet: Int64
+    continued_at: Int64
+    continued_packet: Int64
+    body_first_at: Int64
+    body_first_packet: Int64
 
 
 def session_row(records: TlsRecords, sessions: Sessions) -> Int64:
@@ -210,6 +216,8 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     content = np.where(sessions.overhead[session] == NONE, NONE, records.length - sessions.overhead[session])
     talks = _application(records, sessions, ends, session, server, begins_at, content) & (begins_at != NONE)
     h2 = _looks_like_h2(records, sessions, session, talks, server, content)
+    # No frame is so short: with HTTP/2 it is no final chunk, but a KeyUpdate after all.
+    talks &= ~(h2[session] & sessions.tls13[session] & (content == KEY_UPDATE_BYTES))
     small = _housekeeping(records, session, talks & h2[session], content)
     talks &= ~small
     window_ends = (ends.finished_at + sessions.rtt_ns + SETTLING_NS)[session]
@@ -217,6 +225,8 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
     talks &= ~_up_to_settings(session, talks & server, h2, content)
     tickets, doubtful = _tickets(sessions, session, talks & server, begins_at, settling, records.length)
     talks &= ~tickets
+    late_tickets = _tickets_after_early_data(records, sessions, ends, session, talks & server, begins_at, settling)
+    talks &= ~late_tickets
     # The first answer of a connection is never so small: nothing of its fields was sent before.
     doubtful |= small & server & ~settling & (content != HOUSEKEEPING[0])
     talks &= ~_preface(session, count, talks, server, h2, content, begins_at)
@@ -235,7 +245,7 @@ def speaking(records: TlsRecords, sessions: Sessions, ends: Ends) -> tuple[Speak
         acknowledging=acknowledging[rows],
     )
     after_an_answer = _behind_answers(kept)
-    return _without_continue(kept.take(after_an_answer), content[rows][after_an_answer], h2), h2
+    return kept.take(after_an_answer), h2
 
 
 def _empty_data(session: Int64, small: Bool, content: Int64) -> tuple[Bool, Bool]:
@@ -303,7 +313,20 @@ def _application(
     )
     hidden = tls13 & np.isin(content, (ALERT_BYTES, KEY_UPDATE_BYTES))
     usable: Bool = data & ~hidden & (~tls13 | no_handshake | after)
-    return usable
+    return usable | _final_chunks(records, session, usable, data & after & tls13 & (content == KEY_UPDATE_BYTES))
+
+
+def _final_chunks(records: TlsRecords, session: Int64, usable: Bool, alike: Bool) -> Bool:
+    """``0`` CRLF CRLF in a record of its own ends a chunked body (RFC 9112 section 7.1) and is as long as a KeyUpdate, which hardly any
+    peer ever sends: so behind data of the server at any time, and behind data of the client at once."""
+    final = np.zeros(len(records), bool)
+    rows = np.flatnonzero(alike)
+    rows = rows[rows > 0]
+    before = rows - 1
+    same = (session[before] == session[rows]) & (records.direction[before] == records.direction[rows]) & usable[before]
+    at_once = records.first_seen_at[rows] - records.first_seen_at[before] <= PAUSE_NS
+    final[rows[same & (at_once | (records.direction[rows] == SERVER))]] = True
+    return final
 
 
 _END_OF_EARLY_DATA = 4
@@ -389,6 +412,32 @@ def _tickets(
     return tickets, doubtful
 
 
+def _tickets_after_early_data(
+    records: TlsRecords,
+    sessions: Sessions,
+    ends: Ends,
+    session: Int64,
+    answers: Bool,
+    begins_at: Int64,
+    settling: Bool,
+) -> Bool:
+    """Early data are answered before the client's Finished has come; the tickets follow it, a round trip after it was sent."""
+    tickets = np.zeros(len(session), bool)
+    finished_at = ends.finished_at[session]
+    alike = answers & _took_early(records, sessions, session)
+    after = begins_at >= finished_at + sessions.rtt_ns[session] * 9 // 10
+    early = _first_per_session(alike & ~after, session, len(sessions))[session] != NONE
+    size = records.length
+    rows = np.flatnonzero(alike & after & early & settling & (size >= TICKET_BYTES[0]) & (size <= TICKET_BYTES[1]))
+    if not len(rows):
+        return tickets
+    starts, group = _groups(session[rows])
+    several = np.diff(np.r_[starts, len(rows)])[group] <= TICKETS_MOST
+    equal = size[rows] == size[rows[starts]][group]
+    tickets[rows[several & equal]] = True
+    return tickets
+
+
 def _preface(session: Int64, count: int, talks: Bool, server: Bool, h2: Bool, content: Int64, begins_at: Int64) -> Bool:
     """The client's first HTTP/2 record, when it is nothing but preface and SETTINGS."""
     preface = np.zeros(len(session), bool)
@@ -411,20 +460,38 @@ def _preface(session: Int64, count: int, talks: Bool, server: Bool, h2: Bool, co
     return preface
 
 
-def _without_continue(kept: Speaking, content: Int64, h2: Bool) -> Speaking:
-    """Drop 100 (Continue): a server record of its size between two client records of an HTTP/1 session."""
+def _without_continue(kept: Speaking, records: TlsRecords, sessions: Sessions, h2: Bool) -> tuple[Speaking, HeldBack]:
+    """Take out 100 (Continue): a server record of its size between two client records of an HTTP/1 session."""
     if len(kept) < 3:
-        return kept
-    drop = np.zeros(len(kept), bool)
-    same = (kept.session[1:-1] == kept.session[:-2]) & (kept.session[1:-1] == kept.session[2:])
-    between = (kept.direction[1:-1] == SERVER) & (kept.direction[:-2] == CLIENT) & (kept.direction[2:] == CLIENT)
-    drop[1:-1] = same & between & np.isin(content[1:-1], CONTINUE_BYTES) & ~h2[kept.session[1:-1]]
-    return kept.take(~drop)
+        return kept, nothing_held_back()
+    content = records.length[kept.row] - sessions.overhead[kept.session]
+    middle = np.arange(1, len(kept) - 1)
+    before, after = middle - 1, middle + 1
+    same = (kept.session[middle] == kept.session[before]) & (kept.session[middle] == kept.session[after])
+    between = (
+        (kept.direction[middle] == SERVER) & (kept.direction[before] == CLIENT) & (kept.direction[after] == CLIENT)
+    )
+    fits = np.isin(content[middle], CONTINUE_BYTES) & ~h2[kept.session[middle]] & ~kept.doubtful[middle]
+    middle = middle[same & between & fits]
+    before, after = middle - 1, middle + 1
+    held = HeldBack(
+        session=kept.session[middle],
+        head_last_at=kept.ends_at[before],
+        head_last_packet=records.last_packet[kept.row[before]],
+        continued_at=kept.begins_at[middle],
+        continued_packet=records.last_packet[kept.row[middle]],
+        body_first_at=kept.begins_at[after],
+        body_first_packet=records.first_packet[kept.row[after]],
+    )
+    left = np.ones(len(kept), bool)
+    left[middle] = False
+    return kept.take(left), held
 
 
 def turns(records: TlsRecords, sessions: Sessions, ends: Ends) -> Turns:
     """Requests and answers of all sessions, by session and time."""
     found, h2 = speaking(records, sessions, ends)
+    found, held = _without_continue(found, records, sessions, h2)
     bounds = found.take(found.doubtful)
     found = found.take(~found.doubtful)
     if not len(found):
@@ -437,7 +504,7 @@ def turns(records: TlsRecords, sessions: Sessions, ends: Ends) -> Turns:
     # A turn begins with each run of the client, and with an answer whose request is not in the capture.
     turn = np.cumsum(asks | ~follows) - 1
     turn = _joined(turn, found, starts, stops, asks, h2, sessions)
-    return _columns(records, sessions, found, bounds, h2, starts, stops, asks, turn)
+    return _columns(records, sessions, found, bounds, held, h2, starts, stops, asks, turn)
 
 
 def _joined(
@@ -488,6 +555,7 @@ def _columns(
     sessions: Sessions,
     found: Speaking,
     bounds: Speaking,
+    held: HeldBack,
     h2: Bool,
     starts: Int64,
     stops: Int64,
@@ -512,9 +580,11 @@ def _columns(
     sure = np.maximum.reduceat(np.where(found.acknowledging, -1, np.arange(len(found))), starts)
     last_at = _value(found.ends_at, sure, last_answer)
     earliest = _lower_bounds(request_last, answer_at, session, bounds)
+    request_first = _value(found.begins_at, starts, first_ask)
+    held_row = of_each_turn(held, session.astype(np.int64), request_first, request_last)
     return Turns(
         session=session,
-        request_first_at=_value(found.begins_at, starts, first_ask),
+        request_first_at=request_first,
         request_first_packet=_value(records.first_packet[found.row], starts, first_ask),
         request_last_at=request_last,
         request_last_packet=_value(records.last_packet[found.row], stops - 1, first_ask),
@@ -530,6 +600,12 @@ def _columns(
         response_bytes=np.bincount(turn[~asks], run_bytes[~asks], minlength=count).astype(np.int64),
         separable=separable,
         h2=h2[session],
+        head_last_at=_at(held.head_last_at, held_row),
+        head_last_packet=_at(held.head_last_packet, held_row),
+        continued_at=_at(held.continued_at, held_row),
+        continued_packet=_at(held.continued_packet, held_row),
+        body_first_at=_at(held.body_first_at, held_row),
+        body_first_packet=_at(held.body_first_packet, held_row),
     )
 
 

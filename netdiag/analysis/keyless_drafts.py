@@ -43,6 +43,8 @@ def keyless_draft(
     if ordinal == 0 and M.REQUEST_FIRST in marks:
         marks = {**set_up, **marks}
     ending = _ending(connection, marks) if last else ALL_READ
+    if last:
+        marks = _perhaps_cut(connection, marks)
     first = marks.get(M.REQUEST_FIRST)
     idle_ns = None if quiet_since is None or first is None else max(0, first.at - quiet_since)
     return Draft(
@@ -74,10 +76,22 @@ def turn_marks(turns: Turns, row: int) -> Marks:
     if turns.request_first_at[row] != NONE:
         marks[M.REQUEST_FIRST] = _mark(turns.request_first_at[row], turns.request_first_packet[row], Method.GRAMMAR)
         marks[M.REQUEST_LAST] = _last_asked(turns, row, method)
+        marks.update(_held_back(turns, row, method))
     if turns.response_first_at[row] != NONE:
         marks[M.RESPONSE_FIRST] = _first_answer(turns, row, method)
         marks[M.RESPONSE_LAST] = _last_answer(turns, row, method)
     return marks
+
+
+def _held_back(turns: Turns, row: int, method: Method) -> Marks:
+    """Of a request that waited for 100 (Continue)."""
+    if turns.head_last_at[row] == NONE:
+        return {}
+    return {
+        M.REQUEST_HEAD_LAST: _mark(turns.head_last_at[row], turns.head_last_packet[row], method),
+        M.CONTINUED: _mark(turns.continued_at[row], turns.continued_packet[row], method),
+        M.REQUEST_BODY_FIRST: _mark(turns.body_first_at[row], turns.body_first_packet[row], method),
+    }
 
 
 def _last_asked(turns: Turns, row: int, method: Method) -> Mark:
@@ -116,6 +130,26 @@ def _mark(at: int, packet: int, method: Method) -> Mark:
 
 def _packet(number: int) -> int | None:
     return None if number == NONE else number
+
+
+CUT_WITHIN_NS = 50_000_000
+"""A server that breaks an answer off closes at once; one that closes an idle connection has waited for longer."""
+
+
+def _perhaps_cut(connection: Connection, marks: Marks) -> Marks:
+    """The last answer of a connection that the server then closed at once, or that was reset: it may have been cut short, and would have
+    lasted until then."""
+    last = marks.get(M.RESPONSE_LAST)
+    reset, fin = first_reset(connection), first_fin(connection)
+    if last is None or (reset is None and fin is None):
+        return marks
+    who, end = min((e for e in (reset, fin) if e is not None), key=lambda e: e[1].at)
+    asked = marks.get(M.REQUEST_LAST)
+    by_server = who == "server" and last.at < end.at <= last.at + CUT_WITHIN_NS
+    if not by_server or (asked is not None and asked.at > end.at):
+        return marks
+    bounded = last._replace(method=Method.BOUNDED, lo=last.earliest, hi=max(last.latest, end.at))
+    return {**marks, M.RESPONSE_LAST: bounded}
 
 
 def _ending(connection: Connection, marks: Marks) -> Ending:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from netdiag import api
 from netdiag.lab.metamorphic import changes
 from netdiag.lab.scenario import bundled, bundled_names, varied
-from netdiag.lab.score import DEFECTIVE, TOLERANCE_NS, respond, run, score
+from netdiag.lab.score import DEFECTIVE, TOLERANCE_NS, respond, run, score, with_seed
 
 ACCURATE = [name for name in bundled_names() if name not in DEFECTIVE]
 SWEPT = [name for name in ACCURATE if bundled(name).cause is not None]
@@ -61,6 +63,44 @@ def test_without_keys_the_first_record_is_not_taken_for_the_answer() -> None:
 def test_without_keys_the_truth_lies_within_the_bounds(name: str) -> None:
     keyless = varied(bundled(name), {"capture.secrets": "none"})
     assert score([keyless], api.analyze).share_within_bounds == 1.0
+
+
+def within_bounds(seeds: Sequence[int]) -> tuple[int, list[tuple[str, int, int]]]:
+    """All scenarios as if there were no keys: how many exchanges, and those with a phase whose stated bounds do not hold the truth."""
+    count, broken = 0, []
+    for name in ACCURATE:
+        for place, seed in enumerate(seeds):
+            chosen = varied(with_seed(bundled(name), seed, vary=place > 0), {"capture.secrets": "none"})
+            told = score([chosen], api.analyze, seeds=(seed,)).errors
+            found = {e.exchange for e in told if e.within_bounds is not None}
+            count += len(found)
+            broken += [(name, seed, i) for i in found if any(e.within_bounds is False for e in told if e.exchange == i)]
+    return count, broken
+
+
+def test_without_keys_all_stated_bounds_hold() -> None:
+    count, broken = within_bounds((1,))
+    assert count >= 70
+    assert broken == []
+
+
+@pytest.mark.slow
+def test_without_keys_bounds_hold_in_99_of_100_exchanges_at_scale() -> None:
+    count, broken = within_bounds(MANY_SEEDS)
+    assert count > 1000
+    assert len(broken) <= count // 100, broken
+
+
+def test_without_keys_waiting_for_100_is_a_phase() -> None:
+    result = score([varied(bundled("continue"), {"capture.secrets": "none"})], api.analyze)
+    assert {e.phase: e.error_ns for e in result.errors} == dict.fromkeys(
+        ("tcp", "tls", "send", "continue", "wait", "transfer", "total"), 0
+    )
+
+
+def test_without_keys_the_final_chunk_is_no_key_update() -> None:
+    result = score([varied(bundled("buffering-hop"), {"capture.secrets": "none"})], api.analyze)
+    assert [e.error_ns for e in result.errors if e.phase == "transfer"] == [0]
 
 
 @pytest.mark.slow
