@@ -208,7 +208,7 @@ def _begin_turn(head: Head) -> Turn:
 
 def _set_target(turn: Turn, target: str) -> None:
     """RFC 9112 section 3.2: origin, absolute, authority or asterisk form."""
-    if turn.method == "CONNECT":
+    if turn.method == "CONNECT" and not target.startswith("/"):
         turn.authority = redact_text(target)
         return
     turn.path = redact_target(target)

@@ -80,7 +80,7 @@ def _at(moment: Moment | None) -> int | None:
 
 
 def _same_path(turn: Turn, expected: str | None) -> bool:
-    if expected is None or turn.method == "CONNECT":
+    if expected is None or turn.path is None:
         return expected is None or turn.authority == expected
     whole = redact_target(expected)
     if turn.absolute_target:

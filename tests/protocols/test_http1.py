@@ -331,6 +331,13 @@ def test_connect_becomes_a_tunnel_with_what_comes_after() -> None:
     assert server[1].offset == server[0].offset + 3 == len(head("HTTP/1.1 200 Connection established")) + 3
 
 
+def test_connect_with_a_path_names_the_host_that_its_field_says() -> None:
+    """Not authority-form (RFC 9112 section 3.2.3), so no target of a tunnel."""
+    asked = stream((0, head("CONNECT / HTTP/1.1\nHost: www.example.com")))
+    (turn,) = http1.decode(asked, stream((9, head("HTTP/1.1 405 No\nContent-Length: 0")))).turns
+    assert (turn.path, turn.authority, turn.status) == ("/", "www.example.com", 405)
+
+
 def test_a_refused_connect_is_an_ordinary_answer() -> None:
     conversation = http1.decode(
         stream(
