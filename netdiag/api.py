@@ -15,6 +15,7 @@ from netdiag.analysis.gather import gather
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.capture.spill import Spill
+from netdiag.collection import seldom
 from netdiag.errors import KeyLogError, UsageError
 from netdiag.parallel import map_forked
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
@@ -285,7 +286,7 @@ def _source_without_packets(measurement: Measurement) -> Source:
 def _analyze(
     path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None, jobs: int = 1
 ) -> Analysis:
-    with open_capture(path) as capture:
+    with open_capture(path) as capture, seldom():
         secrets: list[KeyLog] = []
 
         def keys() -> KeyLog | None:

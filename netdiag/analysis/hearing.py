@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
+from netdiag.analysis.rows import Rows
 from netdiag.protocols import proxy_protocol
 from netdiag.protocols.tls.keylog import KeyLog
+from netdiag.wire.record_view import TlsRecordView
 from netdiag.wire.stream_order import bounds_of, streams_of
 from netdiag.wire.streams import chunks, record_views
 from netdiag.wire.tables import Bool, Buffer, Int64, Segments, TlsRecords
@@ -51,17 +53,17 @@ class Ears:
                 for side in (CLIENT, SERVER)
             ]
             return listen(*octets, keylog=self._keylog, server_port=port)
-        client, server = (
-            list(
-                record_views(self._buffer, self._segments, self._records, _rows(self._record_bounds, connection, side))
-            )
-            for side in (CLIENT, SERVER)
-        )
+        client, server = (self._views(_rows(self._record_bounds, connection, side)) for side in (CLIENT, SERVER))
         dialogue = listen_tls(client, server, keylog=self._keylog, server_port=port)
         if client and client[0].stream_offset > 0:
             rows = _rows(self._segment_bounds, connection, CLIENT)
             dialogue.origin, _ = proxy_protocol.strip(chunks(self._buffer, self._segments, rows))
         return dialogue
+
+    def _views(self, rows: slice) -> Sequence[TlsRecordView]:
+        """Each view is made once, and only when asked for: without keys nobody looks beyond the handshake."""
+        views = record_views(self._buffer, self._segments, self._records, rows)
+        return Rows(len(views), views.__getitem__)
 
     def _turned_to_tls(self) -> Bool:
         """Connections that said something else before their first record: a CONNECT to a proxy, STARTTLS."""

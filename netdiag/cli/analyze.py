@@ -186,10 +186,13 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from netdiag import api
     from netdiag.analysis.selection import select
     from netdiag.cli.progress import progress
+    from netdiag.collection import keep_for_good
     from netdiag.stats.distribution import statistics
 
     with progress(file.path, quiet=options.json or options.jsonl) as report:
         whole = api.analyze(file.path, keylog=options.keylog, progress=report, jobs=_jobs(options))
+    if len(options.files) == 1 and not file.from_folder:
+        keep_for_good()
     chosen = words.filter(whole.source.first_at)
     if not chosen:
         return whole
