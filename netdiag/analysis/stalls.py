@@ -99,8 +99,18 @@ def _long_gaps(at: Sequence[int], steps: Sequence[StreamEvent], around: Surround
         if at[place + 1] - at[place] <= least:
             continue
         pace = _pace(at, place)
-        if pace is not None and _stands_out(at[place + 1] - at[place], *pace):
-            yield _Gap(steps, at, place, pace[0])
+        if pace is None:
+            continue
+        gap = _Gap(steps, at, place, pace[0])
+        if _stands_out(gap.gap_ns, *pace) or _is_a_hole(gap, around.held_up):
+            yield gap
+
+
+def _is_a_hole(gap: _Gap, held_up: HeldUp | None) -> bool:
+    """A shorter gap counts, too, where packets prove what it was."""
+    if held_up is None or gap.excess_ns <= LEAST_EXCESS_NS or gap.gap_ns <= LESS_TIMES_USUAL * gap.usual_ns:
+        return False
+    return held_up.answer_holes(gap.at[gap.place], gap.at[gap.place + 1]).ends_it
 
 
 def _stands_out(gap_ns: int, usual_ns: int, deviation_ns: float) -> bool:

@@ -32,6 +32,9 @@ protocol = "http/1.1"
 LOSS = 'down = { drops = [{ what = "data", nth = %d }] }'
 PAUSE = "pause_after = 12\npause_ms = 300"
 SURE_NS = 60_000_000
+"""What a busy machine seldom does by itself."""
+SHORTEST_LOSS_NS = 25_000_000
+"""A round trip of 10 ms and the next token 30 ms later repair a loss in about 40 ms."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,11 +66,13 @@ def probe(target: Target, capture: str) -> dict[str, Any]:
     return document
 
 
-def stalls(*, rtt: int, gap: int, path: str = "", answer: str = "", capture: str = "auto") -> list[dict[str, Any]]:
+def stalls(
+    *, rtt: int, gap: int, path: str = "", answer: str = "", capture: str = "auto", least_ns: int = SURE_NS
+) -> list[dict[str, Any]]:
     scenario = parse(SCENARIO.format(rtt=rtt, gap=gap, path=path, answer=answer))
     document, _ = on_testbed(scenario, lambda target: probe(target, capture))
     (exchange,) = document["exchanges"]
-    return [s for s in exchange["stream"]["stalls"] if s["excess_ns"] > SURE_NS]
+    return [s for s in exchange["stream"]["stalls"] if s["excess_ns"] > least_ns]
 
 
 def retried(wanted: set[str], **scenario: Any) -> list[dict[str, Any]]:
@@ -81,7 +86,7 @@ def retried(wanted: set[str], **scenario: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("rtt", "gap", "nth"), [(10, 30, 16), (10, 100, 16), (100, 30, 16), (100, 100, 16)])
 def test_a_lost_segment_is_the_network_s(rtt: int, gap: int, nth: int) -> None:
-    found = retried({"network"}, rtt=rtt, gap=gap, path=LOSS % nth)
+    found = retried({"network"}, rtt=rtt, gap=gap, path=LOSS % nth, least_ns=SHORTEST_LOSS_NS)
     assert {s["cause"] for s in found} == {"network"}, found
     assert max(found, key=lambda s: s["excess_ns"])["method"] in ("hole", "packet-count", "conservation")
 
@@ -98,7 +103,7 @@ def test_a_clean_path_has_no_stall(capture: str) -> None:
 
 
 def test_without_packets_conservation_tells_both_apart() -> None:
-    lost = retried({"network"}, rtt=40, gap=30, path=LOSS % 16, capture="none")
+    lost = retried({"network"}, rtt=100, gap=30, path=LOSS % 16, capture="none")
     assert {(s["cause"], s["method"]) for s in lost} == {("network", "conservation")}
-    late = retried({"server"}, rtt=40, gap=30, answer=PAUSE, capture="none")
+    late = retried({"server"}, rtt=100, gap=30, answer=PAUSE, capture="none")
     assert {(s["cause"], s["method"]) for s in late} == {("server", "conservation")}
