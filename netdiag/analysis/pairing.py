@@ -66,7 +66,9 @@ def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[i
         if found is None:
             continue
         found.dialled(dial)
-        waited[dial.connection_id] = found.phase(resolutions)
+        phase = found.phase(resolutions)
+        if phase is not None:
+            waited[dial.connection_id] = phase
     return waited
 
 
@@ -97,12 +99,14 @@ class _Queries:
         elif dial.established_at is not None:
             self.reach_at = max(self.reach_at, dial.established_at)
 
-    def phase(self, resolutions: Sequence[NameResolution]) -> Lookup:
-        """First query to last answer before the first SYN."""
+    def phase(self, resolutions: Sequence[NameResolution]) -> Lookup | None:
+        """First query to last answer before the first SYN; None where times that go back leave none of these before it."""
         before = self.first_syn_at or 0
         asked = [resolutions[i] for i in self.members]
         asked = [r for r in asked if r.query_at is not None and r.query_at <= before]
         answered = [r for r in asked if r.response_at is not None and r.response_at <= before]
+        if not answered:
+            return None
         first = min(asked, key=lambda r: r.query_at or 0)
         last = max(answered, key=lambda r: r.response_at or 0)
         return Lookup(

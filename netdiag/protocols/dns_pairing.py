@@ -152,7 +152,7 @@ def _resolution(row: _Open) -> NameResolution:
         query_packet=row.query.packet if row.query else None,
         response_at=answer.at if answer else None,
         response_packet=answer.packet if answer else None,
-        duration_ns=answer.at - query_at if answer and query_at is not None else None,
+        duration_ns=answer.at - query_at if answer and query_at is not None and answer.at >= query_at else None,
         rcode=answer.message.rcode_name if answer else None,
         addresses=addresses,
         cname_chain=chain,

@@ -26,6 +26,7 @@ class NameResolution:
     """None when nothing came back."""
     response_packet: int | None
     duration_ns: int | None
+    """None without one of the two, or where the capture's clock stepped back between them."""
     rcode: str | None
     addresses: tuple[str, ...] = ()
     cname_chain: tuple[str, ...] = ()

@@ -65,6 +65,13 @@ def test_from_the_first_query_of_any_type_to_the_last_answer_before_the_syn() ->
     assert set(found[7].resolutions) == {0, 1, 2}
 
 
+def test_a_lookup_whose_times_go_back_is_nobodys() -> None:
+    later = dataclasses.replace(asked("a.example", 900, None), response_at=10 * MS, addresses=("192.0.2.1",))
+    assert pair([later], [dial(0, "192.0.2.1", 12)]) == {}
+    other = asked("a.example", 1, 11, type="AAAA")
+    assert pair([later, other], [dial(0, "192.0.2.1", 12)])[0].query.at == 1 * MS
+
+
 def test_six_connections_at_once_all_waited() -> None:
     found = pair([asked("a.example", 0, 10, "192.0.2.1")], [dial(i, "192.0.2.1", 11 + i) for i in range(6)])
     assert sorted(found) == [0, 1, 2, 3, 4, 5]

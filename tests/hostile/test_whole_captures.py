@@ -98,6 +98,7 @@ def analysed(data: bytes) -> Analysis | None:
         assert sum(p.duration_ns for p in exchange.phases) + exchange.unattributed_ns == exchange.total_ns
         assert exchange.unattributed_ns >= 0
         assert all(p.lo_ns <= p.duration_ns <= p.hi_ns for p in exchange.phases)
+    assert all(r.duration_ns is None or r.duration_ns >= 0 for r in analysis.resolutions)
     assert json_export.dumps(analysis)
     assert time.process_time() - began <= SLOWEST_S
     return analysis

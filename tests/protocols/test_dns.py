@@ -194,6 +194,11 @@ def test_an_answer_finds_its_own_question_among_those_of_one_id() -> None:
     ]
 
 
+def test_no_duration_where_the_clock_stepped_back() -> None:
+    (row,) = resolve(timed(900, message("api.test")), timed(4, answer("api.test", a(OWNER, "192.0.2.1"))))
+    assert (row.query_at, row.response_at, row.duration_ns) == (900 * MS, 4 * MS, None)
+
+
 def test_an_answer_without_question() -> None:
     (row,) = resolve(timed(10, answer("api.test", a(OWNER, "192.0.2.1"))))
     assert (row.query_at, row.duration_ns, row.attempts, row.response_at) == (None, None, 1, 10 * MS)
