@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
@@ -109,7 +110,19 @@ def _warnings(page: Page, analysis: Analysis) -> None:
     if source.not_decoded:
         listed = ", ".join(f"{count:,} {one_line(reason, most=40)}" for reason, count in source.not_decoded.items())
         page.wrapped(0, (f"not decoded: {listed}", MUTED))
+    _missing_secrets(page, analysis)
     _anomalies(page, analysis)
+
+
+def _missing_secrets(page: Page, analysis: Analysis) -> None:
+    """Keys were given, and some sessions' secrets are not among them: which."""
+    if not analysis.source.secrets.entries:
+        return
+    sessions = [c.tls for c in analysis.connections[:_MOST_HOSTS] if c.tls is not None]
+    lacking = Counter(s.missing_secret for s in sessions if s.missing_secret is not None)
+    for label, count in lacking.most_common(_MOST_ANOMALIES):
+        named = one_line(label, most=60)
+        page.wrapped(0, (f"the key log has no {named} for {count:,} of {len(sessions):,} TLS sessions", MUTED))
 
 
 def _anomalies(page: Page, analysis: Analysis) -> None:
