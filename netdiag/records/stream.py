@@ -76,7 +76,8 @@ class StreamStall:
     """``shift_ns / excess_ns``: below 0.3 speaks for the network, above 0.7 for the server."""
     cause: StallCause
     method: str
-    """What decided: ``hole``, ``packet-count``, ``window`` (TCP's), ``flow-control`` (HTTP/2's), ``read-lag``, ``signs-of-life``, ``conservation``; ``none`` if nothing did."""
+    """What decided: ``hole``, ``packet-count``, ``window`` (TCP's), ``flow-control`` (HTTP/2's), ``read-lag``, ``signs-of-life``,
+    ``conservation``; ``none`` if nothing did."""
     signs_of_life: int = 0
     """Pings and comments that arrived meanwhile."""
     packets: tuple[int, ...] = ()
