@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
+import lz4.frame
 import pytest
+import zstandard
 from click.testing import Result
 
 from netdiag.export.schema import schema
 
 Run = Callable[..., Result]
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+    "lz4": lz4.frame.compress,
+}
 
 
 def test_a_file_is_a_report(run: Run, good: Path) -> None:
@@ -51,6 +59,24 @@ def test_standard_input(run: Run, good: Path) -> None:
     result = run("analyze", "-", input=good.read_bytes())
     assert result.exit_code == 0
     assert "GET /v1/models" in result.stdout
+
+
+@pytest.mark.parametrize("packed", ["gzip", "zstd", "lz4"])
+def test_compressed_files_whatever_they_are_called(run: Run, good: Path, tmp_path: Path, packed: str) -> None:
+    target = tmp_path / "capture.bin"
+    target.write_bytes(PACKERS[packed](good.read_bytes()))
+    document = json.loads(run("analyze", target, "--json").stdout)
+    assert [e["status"] for e in document["exchanges"]] == [200, 200]
+    assert document["source"]["format"].startswith("pcap")
+    piped = run("analyze", "-", "--json", input=target.read_bytes())
+    assert json.loads(piped.stdout)["exchanges"] == document["exchanges"]
+
+
+def test_sni_filter(run: Run) -> None:
+    capture = Path(__file__).parents[2] / "captures" / "built-dns-h1.pcapng"
+    for name, count in (("api.example.test", 1), ("*.test", 1), ("other.test", 0)):
+        shown = run("analyze", capture, "--json", "--filter", f"sni={name}")
+        assert len(json.loads(shown.stdout)["exchanges"]) == count
 
 
 def test_a_folder_is_searched_and_what_is_no_capture_passed_over(
