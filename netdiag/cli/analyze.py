@@ -103,7 +103,7 @@ SECTIONS: tuple[Section, ...] = (
 def analyze(**options: object) -> int:
     """Split every request of capture files into its phases.
 
-    FILE is a capture (pcap, pcapng; .gz, .zst, .lz4), a folder of them, or - for standard input.
+    FILE is a capture (pcap, pcapng, snoop; .gz, .zst, .lz4), a folder of them, or - for standard input.
 
     \b
     netdiag analyze slow.pcapng --keylog keys.txt
