@@ -237,7 +237,9 @@ def _analysed_probe(measurement: Measurement) -> Analysis:
         )
         joined = join(ours(dataclasses.replace(analysis, source=source), recording), recording)
     rows = statistics(joined.exchanges, joined.connections)
-    return dataclasses.replace(joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows, joined.connections))
+    return dataclasses.replace(
+        joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows, joined.connections)
+    )
 
 
 def _analysed_command(observation: Observation) -> Analysis:

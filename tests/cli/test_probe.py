@@ -137,7 +137,9 @@ def test_where_nothing_succeeds_the_outcomes_are_still_told(run: Run, server: La
 
 
 def test_throughput_policy_and_worst_case_are_printed(run: Run, server: LabServer) -> None:
-    said = " ".join(run("probe", *at(server), "-n", "2", "--http1.1", "--policy", "article", "-m", "30s").stdout.split())
+    said = " ".join(
+        run("probe", *at(server), "-n", "2", "--http1.1", "--policy", "article", "-m", "30s").stdout.split()
+    )
     assert "requests/s" in said
     assert "0 of 2 failed (95 %: at most 84.2 %)" in said
     assert "policy article: at most 4 attempts a call, 2 min 07 s in the worst case" in said
