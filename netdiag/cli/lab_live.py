@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TIERS = ("T0", "T1", "T2")
 WHAT = {"T0": "packets from scenarios", "T1": "a server on loopback", "T2": "namespaces with an emulated path"}
+CAPTURE = "auto"
+"""How a probe on loopback captures: packets where that is permitted, else what its sockets tell."""
 Probe = Callable[["Target"], dict[str, Any]]
 
 
@@ -46,6 +48,7 @@ def _probe_here(target: Target, *, trials: int) -> dict[str, Any]:
         headers=target.headers,
         body=target.body or None,
         cacert=target.ca_file,
+        capture=CAPTURE,
         seed=1,
     )
     return document(api.probe(config))
