@@ -30,7 +30,9 @@ class Sockets:
 
 
 def listen(sockets: Sockets) -> list[socket.socket]:
-    """Listening sockets, all on one port. Raises AddressInUse with the address in the sentence."""
+    """Listening sockets, all on one port. Raises AddressInUse with the address in the sentence, UsageError for what is no port."""
+    if not 0 <= sockets.port <= 65_535:
+        raise UsageError(f"{sockets.port} is no port: ports lie between 0 (any free one) and 65535")
     addresses = _addresses(sockets.host)
     last: OSError | None = None
     for _ in range(20):

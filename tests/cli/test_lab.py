@@ -223,3 +223,9 @@ def test_a_port_in_use_is_69(run: Run) -> None:
         result = run("lab", "serve", "--host", "127.0.0.1", "--port", port)
     assert result.exit_code == 69
     assert result.stderr.startswith(f"netdiag: 127.0.0.1 port {port} is in use")
+
+
+def test_what_is_no_port_is_64(run: Run) -> None:
+    result = run("lab", "serve", "--port", "70000")
+    assert result.exit_code == 64
+    assert "70000 is no port" in result.stderr
