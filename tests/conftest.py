@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+
 import pytest
 
 from tests.support.golden import Golden
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores SIGINT, and so would every program that the tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        with contextlib.suppress(ValueError):  # not the main thread
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -60,9 +60,9 @@ def loss_beyond_stalls(flows: Flows) -> Stalls:
     )
     filling = np.fromiter(flows.transmissions.fills.ranges, np.int64, len(flows.transmissions.fills.ranges))
     rows = found.rows[late & ~np.isin(found.rows, filling)]
-    if not rows.size:
-        return Stalls.none()
     first = np.flatnonzero(sequence.occupies & (sequence.begin >= sequence.edge))
+    if not rows.size or not first.size:  # octets before the first SYN alone are no first transmission of anything
+        return Stalls.none()
     span = int(sequence.end[first].max()) + 2
     keys = flows.stream[first] * span + sequence.end[first]
     place = np.searchsorted(keys, flows.stream[rows] * span + np.maximum(sequence.begin[rows], 0), "right")

@@ -91,14 +91,14 @@ def test_the_cap_holds_for_everything_that_is_spooled(compress: Callable[[bytes]
     assert capture.cut_at_byte == 5000
 
 
-def test_large_spools_are_mapped_from_a_file_without_a_name() -> None:
+def test_large_spools_are_mapped_from_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = pcap(FRAMES * 60)
     assert len(raw) > compression.IN_MEMORY_BYTES
-    before = set(os.listdir(compression.tempfile.gettempdir()))
+    monkeypatch.setattr(compression.tempfile, "tempdir", str(tmp_path))
     with open_capture(io.BytesIO(gzip.compress(raw))) as capture:
         assert not isinstance(capture.buffer, bytes)
         assert sum(len(w.packets) for w in capture.windows()) == 60 * len(FRAMES)
-        assert set(os.listdir(compression.tempfile.gettempdir())) <= before
+        assert os.listdir(tmp_path) == []
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,8 @@ def test_random_loss() -> None:
     )
     lost = [row for row in seen.link("drop:loss", "data") if row.client_port == seen.connection["client"]["port"]]
     assert len(lost) >= 2
-    assert 0 <= len(lost) - seen.connection["sides"]["server"]["unseen_packets"] <= 1
+    # A retransmission that the kernel sent and the link dropped again may count on one side only.
+    assert abs(len(lost) - seen.connection["sides"]["server"]["unseen_packets"]) <= 1
 
 
 def test_reordering_is_no_loss() -> None:

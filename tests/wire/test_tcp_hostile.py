@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from netdiag.wire.streams import record_views, rows_of
@@ -44,6 +44,17 @@ def frames(draw: st.DrawFn) -> list[Timed]:
     return out
 
 
+def octets_before_the_syn() -> list[Timed]:
+    """A SYN, then two octets with the number before it: they are sent again, but were never sent first."""
+
+    def frame(flags: int, seq: int, payload: bytes) -> bytes:
+        segment = tcp(payload, source_port=1, destination_port=1, seq=seq, ack=0, flags=flags, window=0)
+        return ethernet(ipv4(segment, source="10.0.0.1", destination="10.0.0.1", identification=0))
+
+    return [(EPOCH_NS, frame(2, 1, b"")), (EPOCH_NS, frame(0, 0, b"\0\0"))]
+
+
+@example(octets_before_the_syn())
 @given(frames())
 @settings(max_examples=150, deadline=None)
 def test_any_packets_make_consistent_tables(sent: list[Timed]) -> None:
