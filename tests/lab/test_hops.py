@@ -84,11 +84,10 @@ def test_nginx_that_buffers_turns_transfer_into_wait(start_lab: StartLab) -> Non
                 break
         else:
             pytest.fail(f"wait {wait_ms}, transfer {transfer_ms} ms")
-    for exchange in served:  # the origin wrote its events one by one
-        assert len([e for e in exchange.events if e.kind == "text"]) == EVENTS
-        assert exchange.response_last_at is not None
-        assert exchange.headers_at is not None
-        assert (exchange.response_last_at - exchange.headers_at) / 1e6 > 0.8 * STREAM_MS
+    assert {len([e for e in exchange.events if e.kind == "text"]) for exchange in served} == {EVENTS}
+    written_ms = [(e.response_last_at - e.headers_at) / 1e6 for e in served if e.response_last_at and e.headers_at]
+    assert len(written_ms) == len(served)
+    assert statistics.median(written_ms) > 0.8 * STREAM_MS  # the origin wrote its events one by one
 
 
 @pytest.mark.parametrize("arm", ["h1", "h2"])
