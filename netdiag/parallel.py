@@ -31,14 +31,6 @@ def can_fork() -> bool:
     return hasattr(os, "fork")
 
 
-def processors(most: int = 4) -> int:
-    """Those that this process may use, up to ``most``."""
-    if not can_fork():
-        return 1
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(most, available)
-
-
 def _shares(count: int, jobs: int) -> list[range]:
     jobs = max(1, min(jobs, count)) if can_fork() else 1
     edges = [count * i // jobs for i in range(jobs + 1)]

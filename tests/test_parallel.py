@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from netdiag.parallel import can_fork, map_forked, processors
+from netdiag.parallel import can_fork, map_forked
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="this system cannot fork")
 
@@ -45,8 +45,3 @@ def test_a_child_that_dies_is_no_disaster() -> None:
         return thing
 
     assert map_forked(dies_elsewhere, range(3), 3) == [0, None, None]
-
-
-def test_processors_are_at_least_one() -> None:
-    assert 1 <= processors() <= 4
-    assert processors(1) == 1

@@ -37,7 +37,7 @@ class AnalyzeOptions:
     exchange: int | None
     top: int | None
     strict: bool
-    jobs: int | None
+    jobs: int
     picture: str | None
     slo: str | None
 
@@ -58,7 +58,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--keylog FILE", "TLS session keys (SSLKEYLOGFILE format); those inside a pcapng are found alone."),
             ("--filter KEY=VALUE", "host=, port=, sni= (* and ? allowed), time=FROM..TO; repeatable."),
             ("--connection N", "Only this connection; repeatable."),
-            ("--jobs N", "Processes for a large capture (default: one per processor, at most 4)."),
+            ("--jobs N", "Processes that share a large capture's analysis (default: 1)."),
         ),
     ),
     (
@@ -98,7 +98,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--picture", type=click.Choice(("waterfall", "lanes", "arrival", "distributions", "budget")))
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
-@click.option("--jobs", type=click.IntRange(min=1))
+@click.option("--jobs", type=click.IntRange(min=1), default=1)
 @common_options
 def analyze(**options: object) -> int:
     """Split every request of capture files into its phases.
@@ -190,7 +190,7 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from netdiag.stats.distribution import statistics
 
     with progress(file.path, quiet=options.json or options.jsonl) as report:
-        whole = api.analyze(file.path, keylog=options.keylog, progress=report, jobs=_jobs(options))
+        whole = api.analyze(file.path, keylog=options.keylog, progress=report, jobs=options.jobs)
     if len(options.files) == 1 and not file.from_folder:
         keep_for_good()
     chosen = words.filter(whole.source.first_at)
@@ -198,14 +198,6 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
         return whole
     part = select(whole, chosen)
     return replace(part, statistics=statistics(part.exchanges))
-
-
-def _jobs(options: AnalyzeOptions) -> int:
-    """Where every record is wanted, one process: only it has them all."""
-    from netdiag.parallel import processors
-
-    every_record = options.json or options.jsonl or options.outputs or options.filters or options.top is not None
-    return options.jobs or (1 if every_record else processors())
 
 
 def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:

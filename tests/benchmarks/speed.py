@@ -39,7 +39,8 @@ class Timing:
 
 
 def run(command: list[str], timing: Timing) -> None:
-    """One run; output is thrown away. Peak memory is that of the largest process of the tree that the kernel accounts to the child."""
+    """One run; output is thrown away. Peak memory is that of the largest process of the tree that the kernel accounts to the child; it
+    cannot be told below this process's own, which the child begins as."""
     started = time.perf_counter()
     # As installed: compiled modules are kept.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -57,7 +58,7 @@ def commands(file: Path) -> dict[str, list[str]]:
     own = [sys.executable, "-m", "netdiag", "analyze", str(file), *(["--keylog", str(keys)] if keys.exists() else [])]
     chosen = {
         "netdiag analyze": own,
-        "netdiag analyze --jobs 1": [*own, "--jobs", "1"],
+        "netdiag analyze --jobs 2": [*own, "--jobs", "2"],
         "tshark -T fields": [
             "tshark",
             "-r",
