@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from netdiag.export.terminal.blocks import digits_for
+from netdiag.export.terminal.comparison import VERDICTS
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.records.analysis import Analysis
 from netdiag.records.labels import arm_name, outcome_words
@@ -21,14 +22,6 @@ _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_ev
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
 _TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
-_VERDICTS = {
-    "faster": "faster",
-    "slower": "slower",
-    "faster-but-too-little": "faster, too little to matter",
-    "slower-but-too-little": "slower, too little to matter",
-    "no-difference-that-matters": "no difference that matters",
-    "cannot-tell": "cannot tell",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +151,7 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
             f"; about {c.pairs_needed} more pairs would tell" if c.verdict == "cannot-tell" and c.pairs_needed else ""
         )
         predicted = f"; predicted {_signed(c.predicted_ns)}" if c.predicted_ns is not None else ""
-        verdict = _VERDICTS.get(c.verdict, c.verdict)
+        verdict = VERDICTS.get(c.verdict, c.verdict)
         text = f"{one_line(c.quantity, most=30)}: {arm_name(c.arm_b)} against {arm_name(c.arm_a)} {_signed(c.estimate_ns)}{interval} ms,"
         page.wrapped(
             0,
