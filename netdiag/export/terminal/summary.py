@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from netdiag.export.terminal.blocks import digits_for
-from netdiag.export.terminal.comparison import VERDICTS
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.records.analysis import Analysis
 from netdiag.records.labels import arm_name, outcome_words
 from netdiag.records.statistics import Comparison, Distribution, Statistics, Throughput
 from netdiag.records.timing import PhaseName
+from netdiag.records.verdict_words import VERDICTS
 from netdiag.sanitise import one_line
 from netdiag.stats.distribution import NEEDED
 from netdiag.units import format_bytes, format_ms_readably
