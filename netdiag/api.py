@@ -17,7 +17,7 @@ from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.capture.spill import Spill
 from netdiag.collection import seldom
 from netdiag.errors import KeyLogError, UsageError
-from netdiag.parallel import map_forked
+from netdiag.parallel import default_jobs, map_threaded
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
 from netdiag.records.analysis import Analysis
 from netdiag.records.command import CommandRun
@@ -45,14 +45,14 @@ def analyze(
     *,
     keylog: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
 ) -> Analysis:
     """Split every request of a capture file into its phases.
 
     ``path`` is a file name, ``-`` for standard input, or an open binary file. ``keylog`` is a TLS key log (SSLKEYLOGFILE format); secrets
     embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
-    when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` processes share the work on a large
-    capture (where processes can be forked); the result is the same.
+    when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` threads share the work on a large
+    capture (by default as many as there are processors, four at most); the result is the same.
     """
     return _analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs)
 
@@ -286,7 +286,7 @@ def _source_without_packets(measurement: Measurement) -> Source:
 
 
 def _analyze(
-    path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None, jobs: int = 1
+    path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None, jobs: int | None = None
 ) -> Analysis:
     with open_capture(path) as capture, seldom():
         secrets: list[KeyLog] = []
@@ -295,7 +295,7 @@ def _analyze(
             secrets.append(_all_keys(given, capture.secrets))
             return secrets[0] or None
 
-        run = None if jobs < 2 else functools.partial(map_forked, jobs=jobs)
+        run = functools.partial(map_threaded, jobs=default_jobs() if jobs is None else jobs)
         found = analyse(
             _reported(capture, progress),
             keylog=keys,

@@ -1,47 +1,58 @@
-"""Work shared with forked processes."""
+"""Work shared by threads."""
 
 from __future__ import annotations
 
-import os
+import sys
+import threading
+from collections.abc import Iterator
 
 import pytest
 
-from netdiag.parallel import can_fork, map_forked
-
-pytestmark = pytest.mark.skipif(not can_fork(), reason="this system cannot fork")
+from netdiag.parallel import default_jobs, map_threaded
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5, 100])
-@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 300])
 def test_results_come_in_order_whoever_made_them(jobs: int, count: int) -> None:
-    assert map_forked(lambda thing: thing * thing, range(count), jobs) == [i * i for i in range(count)]
+    assert list(map_threaded(lambda thing: thing * thing, range(count), jobs)) == [i * i for i in range(count)]
 
 
-def test_the_work_is_really_shared_and_children_end() -> None:
-    workers = map_forked(lambda _: os.getpid(), range(4), 2)
-    assert workers[0] == workers[1] == os.getpid()
-    assert workers[2] == workers[3] != os.getpid()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(int(workers[3] or 0), os.WNOHANG)
+def test_the_work_is_really_shared() -> None:
+    together = threading.Barrier(2, timeout=10)
+    assert len(list(map_threaded(lambda _: together.wait(), range(6), 2))) == 6
 
 
-def test_what_a_child_could_not_do_is_left_to_the_parent() -> None:
-    parent = os.getpid()
+def test_things_are_taken_only_a_few_ahead() -> None:
+    taken: list[int] = []
 
-    def fails_elsewhere(thing: int) -> int:
-        if os.getpid() != parent:
-            raise ValueError(thing)
-        return thing
+    def things() -> Iterator[int]:
+        for i in range(100):
+            taken.append(i)
+            yield i
 
-    assert map_forked(fails_elsewhere, range(4), 2) == [0, 1, None, None]
+    results = map_threaded(lambda thing: thing, things(), 3)
+    assert next(results) == 0
+    assert len(taken) <= 5
+    results.close()
 
 
-def test_a_child_that_dies_is_no_disaster() -> None:
-    parent = os.getpid()
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_failure_is_told_and_ends_the_work(jobs: int) -> None:
+    def fails(thing: int) -> int:
+        return 12 // (3 - thing)
 
-    def dies_elsewhere(thing: int) -> int:
-        if os.getpid() != parent:
-            os._exit(9)
-        return thing
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        found.extend(map_threaded(fails, range(1000), jobs))
+    assert found == [4, 6, 12]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("netdiag")]
 
-    assert map_forked(dies_elsewhere, range(3), 3) == [0, None, None]
+
+def test_the_switch_interval_is_as_it_was() -> None:
+    before = sys.getswitchinterval()
+    assert min(map_threaded(lambda _: sys.getswitchinterval(), range(2), 2)) < before
+    assert sys.getswitchinterval() == before
+
+
+def test_there_is_always_one() -> None:
+    assert 1 <= default_jobs() <= 4

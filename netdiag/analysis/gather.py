@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.records.anomaly import Anomaly
-from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder
+from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder, Dissected, dissect
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE, Buffer, Datagrams, Int64, Packets, Window
 from netdiag.wire.tables import RawPackets as Raw
@@ -38,21 +39,24 @@ class Gathered:
     anomalies: tuple[Anomaly, ...]
 
 
-def gather(windows: Iterable[Window], keep: Callable[[Packets, int], None] | None = None) -> Gathered:
+def gather(
+    windows: Iterable[Window], keep: Callable[[Packets, int], None] | None = None, run: Runner = one_by_one
+) -> Gathered:
     """Decode window by window; only columns stay in memory, the octets stay in the file.
 
     ``keep`` takes the packets of each window instead (with the offset up to which the file was read); then ``packets`` is empty.
+    ``run`` may dissect some windows while the next one is read.
     """
     decoder, parts = Decoder(), list[Decoded]()
     link_types: set[int] = set()
     buffer: Buffer = b""
     captured, spans, tcp_last_at = 0, [], NONE
-    for window in windows:
+    for window, dissected in run(_dissected, windows):
         buffer = window.buffer
         captured += len(window.packets)
         spans.append(_span(window.packets))
         link_types |= _link_types(window)
-        decoded = _timed(decoder.decode(window))
+        decoded = _timed(decoder.complete(dissected))
         tcp_last_at = int(decoded.packets.captured_at.max(initial=tcp_last_at))
         if keep is not None:
             keep(decoded.packets, window.end_offset)
@@ -75,6 +79,10 @@ def gather(windows: Iterable[Window], keep: Callable[[Packets, int], None] | Non
         not_decoded=dict(sum((p.not_decoded for p in parts), given_up)),
         anomalies=tuple(a for p in parts for a in p.anomalies),
     )
+
+
+def _dissected(window: Window) -> tuple[Window, Dissected]:
+    return window, dissect(window)
 
 
 UNTIMED = "without a time stamp"

@@ -19,6 +19,7 @@ from netdiag.analysis.marks import Milestone
 from netdiag.analysis.pairing import Dial, Lookup
 from netdiag.analysis.part import Context, Part, PartFacts
 from netdiag.analysis.rows import Rows
+from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import Storage
 from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.records.anomaly import Anomaly
@@ -153,12 +154,8 @@ class Slot:
         self.copied = copied
 
 
-Runner = Callable[[Callable[[Slot], PartFacts], Sequence[Slot]], Sequence[PartFacts | None]]
-"""Applies a function to all slots, perhaps in several processes; None stands for what it left out."""
-
-
 class Parts:
-    """All connections of a capture over TCP, numbered in the order of their first packet. ``run`` may spread the work over processes.
+    """All connections of a capture over TCP, numbered in the order of their first packet. ``run`` may work on some at once.
 
     ``load`` makes the grouped packets of each partition; ``refusals`` says which of a partition's connections the network refused.
     """
@@ -169,7 +166,7 @@ class Parts:
         context: Context,
         refusals: Callable[[Grouped], Mapping[int, IcmpError]],
         storage: Storage,
-        run: Runner | None = None,
+        run: Runner = one_by_one,
     ) -> None:
         self._storage = storage
         recent = Recent() if storage.bounded else None
@@ -185,7 +182,7 @@ class Parts:
                 slot.copied = None if len(load) == len(slots) == 1 else False
             if len(load) > 1:
                 first_packets.append(partition.first_packets())
-            self._hear(slots, run if recent is None else None)
+            self._hear(slots, run if recent is None else one_by_one)
             partition.release()
             self._slots += slots
             base += partition.count
@@ -197,10 +194,9 @@ class Parts:
     def __len__(self) -> int:
         return len(self.connections)
 
-    def _hear(self, slots: Sequence[Slot], run: Runner | None) -> None:
-        told = [None] * len(slots) if run is None or len(slots) < 2 else run(Slot.hear, slots)
-        for slot, facts in zip(slots, told, strict=True):
-            slot.take(facts or slot.hear(), self._storage)
+    def _hear(self, slots: Sequence[Slot], run: Runner) -> None:
+        for slot, facts in zip(slots, run(Slot.hear, slots), strict=True):
+            slot.take(facts, self._storage)
             self._storage.release()
 
     def _agree_on_copies(self) -> None:
@@ -209,7 +205,7 @@ class Parts:
         if len(self._slots) > 1 and believed(data, copies):
             for slot in self._slots:
                 slot.again(copied=True)
-                self._hear([slot], None)
+                self._hear([slot], one_by_one)
                 if slot is self._slots[-1] or slot.partition is not self._slots[self._slots.index(slot) + 1].partition:
                     slot.partition.release()
 

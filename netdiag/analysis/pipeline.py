@@ -16,8 +16,9 @@ from netdiag.analysis.only_by_icmp import OnlyByIcmp
 from netdiag.analysis.over_udp import OverUdp
 from netdiag.analysis.pairing import pair
 from netdiag.analysis.part import Context
-from netdiag.analysis.parts import Parts, Runner
+from netdiag.analysis.parts import Parts
 from netdiag.analysis.rows import Rows
+from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import InMemory, Storage
 from netdiag.analysis.unreachable import unreachable
 from netdiag.protocols.tls.keylog import KeyLog
@@ -47,16 +48,16 @@ def analyse(
     windows: Iterable[Window],
     *,
     keylog: Callable[[], KeyLog | None] = lambda: None,
-    run: Runner | None = None,
+    run: Runner = one_by_one,
     storage: Storage | None = None,
     size_bytes: int = 0,
 ) -> Analysed:
     """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too.
 
-    ``run`` may spread the work over processes; ``storage`` keeps the packets of a capture of ``size_bytes`` (in memory where none is given).
+    ``run`` may work on several windows or parts at once; ``storage`` keeps the packets of a capture of ``size_bytes`` (in memory where none is given).
     """
     kept = storage or InMemory()
-    gathered = gather(windows, lambda packets, end: kept.add(packets, end / max(size_bytes, end, 1)))
+    gathered = gather(windows, lambda packets, end: kept.add(packets, end / max(size_bytes, end, 1)), run)
     ends_at = gathered.last_at or 0
     load = [partial(_group, one, gathered) for one in kept.partitions()]
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)

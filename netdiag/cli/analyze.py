@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,7 @@ from netdiag.cli.help import ALWAYS, Grouped, Section
 
 if TYPE_CHECKING:
     from netdiag.cli.inputs import FilterWords, Input
-    from netdiag.errors import NetdiagError
+    from netdiag.errors import NetdiagError, NotACapture
     from netdiag.records.analysis import Analysis
 
 MOST_FULL_REPORTS = 3
@@ -37,7 +38,7 @@ class AnalyzeOptions:
     exchange: int | None
     top: int | None
     strict: bool
-    jobs: int
+    jobs: int | None
     picture: str | None
     slo: str | None
 
@@ -58,7 +59,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--keylog FILE", "TLS session keys (SSLKEYLOGFILE format); those inside a pcapng are found alone."),
             ("--filter KEY=VALUE", "host=, port=, sni= (* and ? allowed), time=FROM..TO; repeatable."),
             ("--connection N", "Only this connection; repeatable."),
-            ("--jobs N", "Processes that share a large capture's analysis (default: 1)."),
+            ("--jobs N", "Threads that share a large capture's analysis (default: one per processor, 4 at most)."),
         ),
     ),
     (
@@ -98,7 +99,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--picture", type=click.Choice(("waterfall", "lanes", "arrival", "distributions", "budget")))
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
-@click.option("--jobs", type=click.IntRange(min=1), default=1)
+@click.option("--jobs", type=click.IntRange(min=1))
 @common_options
 def analyze(**options: object) -> int:
     """Split every request of capture files into its phases.
@@ -126,7 +127,7 @@ def run(options: AnalyzeOptions) -> int:
     check_goals(options.slo)
     files = list(inputs(options.files))
     if not files:
-        raise UsageError("the folder holds no file")
+        raise UsageError(f"no file in {', '.join(options.files)}")
     if options.outputs and len(files) > 1:
         raise UsageError("-o writes the result of one file; give one")
     words = parse_filters(options.filters, options.connection)
@@ -155,13 +156,16 @@ def without_unreadable_keylog(options: AnalyzeOptions) -> tuple[AnalyzeOptions, 
 
 def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) -> Iterator[Result]:
     from netdiag.cli.console import debugging
-    from netdiag.errors import CaptureFileError, NetdiagError
+    from netdiag.errors import NetdiagError, NotACapture
 
+    others: list[NotACapture] = []
     for file in files:
         try:
             yield Result(file, _analyse(file, options, words))
-        except CaptureFileError as error:
-            if not file.from_folder:
+        except NotACapture as error:
+            if file.from_folder:
+                others.append(error)
+            else:
                 yield _failed(file, error, len(files))
         except NetdiagError as error:
             yield _failed(file, error, len(files))
@@ -171,6 +175,24 @@ def _results(files: list[Input], options: AnalyzeOptions, words: FilterWords) ->
             yield Result(
                 file, None, NetdiagError(f"a bug of netdiag: {type(error).__name__}: {error} (--debug tells more)")
             )
+    yield from _passed_over(others, options, len(files))
+
+
+def _passed_over(others: list[NotACapture], options: AnalyzeOptions, count: int) -> Iterator[Result]:
+    """Say which files of a folder are no captures; when none of them is one, that is the folder's error."""
+    from netdiag.cli.console import note
+    from netdiag.cli.inputs import Input
+    from netdiag.errors import READS, NotACapture
+
+    if not others:
+        return
+    names = ", ".join(Path(error.path or "").name for error in others[:3])
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    if len(others) < count:
+        note(f"passed over, no captures: {names}{more}")
+        return
+    error = NotACapture(f"no capture in it, only {names}{more}", path=", ".join(options.files), advice=READS)
+    yield _failed(Input(str(error.path)), error, count)
 
 
 def _failed(file: Input, error: NetdiagError, count: int) -> Result:

@@ -7,12 +7,12 @@ new initial sequence number starts another one, exactly as Wireshark's ``tcp.str
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from netdiag.wire.client_side import KnownBy, client_directions
 from netdiag.wire.incarnations import incarnation_starts
+from netdiag.wire.kept import kept
 from netdiag.wire.padding import without_padding
 from netdiag.wire.sequence import SequenceSpace, sequence_space
 from netdiag.wire.tables import NONE, Bool, Buffer, Int32, Int64, Packets, UInt8, UInt64
@@ -55,17 +55,17 @@ class Flows:
         """How the client was told, in the words of ``records.Connection.client_known_by``."""
         return KnownBy(int(self.client_known_by[connection])).text
 
-    @cached_property
+    @kept
     def stream(self) -> Int64:
         """Of each row: ``2 × connection + side``."""
         return self.connection.astype(np.int64) * 2 + self.side
 
-    @cached_property
+    @kept
     def sequence(self) -> SequenceSpace:
         """Sequence and acknowledgement numbers without wrap; computed once, used by segments and measurements."""
         return sequence_space(self.packets, self.starts)
 
-    @cached_property
+    @kept
     def transmissions(self) -> Transmissions:
         """What each packet was to its connection; computed once, used by segments and measurements."""
         return transmissions(self)

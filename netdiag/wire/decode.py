@@ -63,31 +63,37 @@ class Decoded:
 def decode(window: Window) -> Decoded:
     """One window by itself: IP fragments are put together only inside it (``Decoder`` does it across windows)."""
     decoder = Decoder()
-    decoded = decoder.decode(window)
+    decoded = decoder.complete(dissect(window))
     decoded.not_decoded += decoder.finish()
     return decoded
 
 
+def dissect(window: Window) -> Dissected:
+    """What each packet of the window is by itself; several windows may be looked at at once. ``Decoder.complete`` makes tables of it."""
+    octets = Octets(window.buffer)
+    raw = window.packets
+    columns = {name: np.empty(len(raw), kind) for name, kind in COLUMN_TYPES.items()}
+    code = _link_codes(raw, window.interfaces)
+    common = _fill_common(octets, raw, code, columns)
+    out = Dissected(octets, raw, columns, common)
+    rest = np.flatnonzero(~common)
+    for first in range(0, len(rest), CHUNK_ROWS):
+        rows = rest[first : first + CHUNK_ROWS]
+        out.take(layers.peel(octets, _start(raw, rows, code[rows], window.interfaces)))
+    return out
+
+
 class Decoder:
-    """Decodes the windows of one file in order, carrying IP fragments from one to the next."""
+    """Completes the windows of one file in order, carrying IP fragments from one to the next."""
 
     def __init__(self) -> None:
         self._fragments = Fragments()
 
-    def decode(self, window: Window) -> Decoded:
+    def complete(self, dissected: Dissected) -> Decoded:
         """All packets of the window. Rows are in file order (those of fragments that waited from an earlier window come first)."""
-        octets = Octets(window.buffer)
-        raw = window.packets
-        columns = {name: np.empty(len(raw), kind) for name, kind in COLUMN_TYPES.items()}
-        code = _link_codes(raw, window.interfaces)
-        common = _fill_common(octets, raw, code, columns)
-        out = _Odd(octets, raw, columns, common)
-        rest = np.flatnonzero(~common)
-        for first in range(0, len(rest), CHUNK_ROWS):
-            rows = rest[first : first + CHUNK_ROWS]
-            out.take(layers.peel(octets, _start(raw, rows, code[rows], window.interfaces)))
-        whole = self._fragments.add(octets, raw, out.joined(Inner.FRAGMENT_4), out.joined(Inner.FRAGMENT_6))
-        return out.finish(whole, self._fragments.take_given_up())
+        four, six = dissected.joined(Inner.FRAGMENT_4), dissected.joined(Inner.FRAGMENT_6)
+        whole = self._fragments.add(dissected.octets, dissected.raw, four, six)
+        return dissected.finish(whole, self._fragments.take_given_up())
 
     def finish(self) -> Counter[str]:
         """After the last window: fragments that never became whole packets."""
@@ -137,12 +143,12 @@ def _start(raw: RawPackets, rows: Int64, code: Int64, interfaces: tuple[Interfac
     return start(rows, raw.data_offset[rows], captured, original, code)
 
 
-class _Odd:
-    """Collects what came out of the layers, and makes the tables of it and of the common rows."""
+class Dissected:
+    """What came out of the layers of one window's packets, and the tables of it and of the common rows."""
 
     def __init__(self, octets: Octets, raw: RawPackets, columns: dict[str, NDArray[Any]], is_tcp: Bool) -> None:
-        self._octets = octets
-        self._raw = raw
+        self.octets = octets
+        self.raw = raw
         self._columns = columns
         self._is_tcp = is_tcp
         self._parts: dict[int, list[Cursor]] = {}
@@ -186,7 +192,7 @@ class _Odd:
 
     def _note(self, protocol: str, what: str, rows: Cursor) -> None:
         """One anomaly for all of a chunk's packets of a kind, at the first of them."""
-        first = int(self._raw.number[rows.row.min()])
+        first = int(self.raw.number[rows.row.min()])
         count = len(rows)
         reason = f"a packet {what}" if count == 1 else f"{count} packets {what}, the first of them packet {first}"
         self._anomalies.append(Anomaly(protocol=protocol, reason=reason, packet=first))
@@ -196,23 +202,23 @@ class _Odd:
         if not enough.all():
             self._not_decoded["cut inside tcp"] += int((~enough).sum())
             rows = rows.take(enough)
-        possible = tcp.has_possible_length(self._octets, rows)
+        possible = tcp.has_possible_length(self.octets, rows)
         if not possible.all():
             self._note("tcp", "with an impossible TCP header length", rows.take(~possible))
-        for name, values in tcp.columns(self._octets, rows).items():
+        for name, values in tcp.columns(self.octets, rows).items():
             self._columns[name][rows.row] = values
         self._is_tcp[rows.row] = True
 
     def _messages(self, rows: Cursor, version: int) -> None:
-        raw = self._raw
-        found, is_error = icmp.errors(self._octets, rows, raw.number, raw.captured_at, version=version)
+        raw = self.raw
+        found, is_error = icmp.errors(self.octets, rows, raw.number, raw.captured_at, version=version)
         self._icmp += found
         others = int((~is_error).sum())
         if others:
             self._not_decoded["icmp" if version == 4 else "icmpv6"] += others
 
     def _packets(self, whole: Reassembled) -> Packets:
-        raw, columns = self._raw, self._columns
+        raw, columns = self.raw, self._columns
         if self._is_tcp.all():
             table = Packets(number=raw.number, captured_at=raw.captured_at, interface=raw.interface, **columns)
         else:
@@ -229,13 +235,13 @@ class _Odd:
         return table.take(np.argsort(table.number, kind="stable"))
 
     def _datagrams(self, whole: Reassembled) -> Datagrams:
-        raw = self._raw
+        raw = self.raw
         rows = self.joined(Inner.DATAGRAM)
         if rows is None:
             table = Datagrams(**_arrays([], RAW_TYPES | DATAGRAM_TYPES))
         else:
             rows = rows.take(np.argsort(rows.row, kind="stable"))
-            columns = udp.columns(self._octets, rows)
+            columns = udp.columns(self.octets, rows)
             table = Datagrams(
                 number=raw.number[rows.row],
                 captured_at=raw.captured_at[rows.row],

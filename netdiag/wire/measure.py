@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from netdiag.wire.client_side import KnownBy
 from netdiag.wire.close import Close, CloseReason, close
 from netdiag.wire.connections import Flows
 from netdiag.wire.endpoints import Endpoints, endpoints
+from netdiag.wire.kept import kept
 from netdiag.wire.loss import loss_beyond_stalls, loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
 from netdiag.wire.rtt import half_loops
 from netdiag.wire.segments import acknowledged_to
@@ -88,12 +88,12 @@ class ConnectionTable:
         """What one side of connection ``i`` sent."""
         return Side(**dict(zip(SIDE_FIELDS, self._side_values[2 * i + which], strict=True)))
 
-    @cached_property
+    @kept
     def _opening_values(self) -> list[tuple[Any, ...]]:
         """All rows as Python values: converted column by column, many times faster than value by value."""
         return list(zip(*(with_none(getattr(self.openings, name)) for name in _OPENING_FIELDS), strict=True))
 
-    @cached_property
+    @kept
     def _side_values(self) -> list[tuple[Any, ...]]:
         return self.sides.values()
 

@@ -17,7 +17,7 @@ from netdiag.capture.source import open_capture
 from netdiag.capture.spill import Spill
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
-from netdiag.parallel import map_forked
+from netdiag.parallel import map_threaded
 from netdiag.records.exchange_table import outcome_counts, slowest
 from netdiag.stats.distribution import statistics
 from tests.support.public_captures import folder, index
@@ -30,7 +30,7 @@ def everything(path: Path, jobs: int = 1) -> tuple[Any, ...]:
     with open_capture(str(path)) as capture:
         found = analyse(
             capture.windows(),
-            run=partial(map_forked, jobs=jobs),
+            run=partial(map_threaded, jobs=jobs),
             storage=Spill(capture.buffer),
             size_bytes=capture.size_bytes,
         )

@@ -9,7 +9,7 @@ import pytest
 
 from netdiag.capture.source import open_capture
 from netdiag.errors import CaptureFileError
-from netdiag.wire.decode import Decoder
+from netdiag.wire.decode import Decoder, dissect
 from tests.support.tools import needs_public_captures, needs_tshark, public_captures, public_truth
 
 FIELDS = ("tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.window_size_value", "tcp.len", "tcp.hdr_len")
@@ -52,7 +52,7 @@ def ours(path: str) -> dict[int, tuple[int, ...]]:
     decoder, rows = Decoder(), dict[int, tuple[int, ...]]()
     with open_capture(path) as capture:
         for window in capture.windows():
-            p = decoder.decode(window).packets
+            p = decoder.complete(dissect(window)).packets
             columns = (p.seq, p.ack, p.flags, p.window, p.payload_bytes, p.header_bytes)
             rows |= zip(p.number.tolist(), zip(*(c.tolist() for c in columns), strict=True), strict=True)
     return rows
