@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.big_captures FOLDER
 
-Four files, as in the goals: ``many`` (1 M packets in 30 k short TLS connections), ``bulk`` (1 GB over a few connections), ``keyed`` (200 k
+Four files, as in the goals: ``many`` (1 M packets in 31 k short TLS connections), ``bulk`` (1 GB over a few connections), ``keyed`` (200 k
 requests on few HTTP/2 connections, with their keys; needs nghttpd, h2load and the right to capture) and ``clear`` (100 k packets of HTTP/1).
 """
 
@@ -36,6 +36,8 @@ _MICROSECONDS, _ETHERNET = 0xA1B2C3D4, 1
 _ETHERNET_BYTES = 14
 _START_US = 1_700_000_000_000_000
 _BLOCK_ROWS = 50_000
+_SHORT = ("h1", "h2", "tls12-h1", "h1-reused", "h2-several-streams", "h1-stream", "h2-stream", "path-slow-link")
+"""Conversations of 16 to 60 packets, 32 on average, with one to four requests: a million packets are 31,250 connections."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,7 @@ def make_all(folder: Path, *, scale: float = 1.0) -> dict[str, Path]:
     """The four files, where they are not there yet; ``keyed`` is left out where it cannot be made."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.pcap" for name in ("many", "bulk", "clear", "keyed")}
-    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in ("h1", "h2", "tls12-h1")]
+    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in _SHORT]
     if not files["many"].exists():
         repeat(secure, round(1_000_000 * scale / (sum(map(len, secure)) / len(secure))), files["many"], spread_s=60)
     if not files["bulk"].exists():
