@@ -3,7 +3,8 @@
 NetdiagError
 ├── UsageError            64  impossible option or combination, unknown scenario key
 ├── CaptureFileError      65  the file cannot be read as a capture at all
-│   └── UnsupportedFormat 65  recognised (ERF, HAR …) but not a format netdiag reads
+│   ├── NotACapture       65  empty, text, a key log … : no capture of any kind
+│   └── UnsupportedFormat 65  a capture or archive (ERF, ZIP …) of a format netdiag does not read
 ├── KeyLogError           65  the key log cannot be opened
 ├── Unavailable           69  something this machine lacks
 │   ├── ToolMissing       69  dumpcap, tshark, an extra package
@@ -56,8 +57,18 @@ class CaptureFileError(NetdiagError):
     code = "capture-file"
 
 
+READS = "netdiag reads pcap, pcapng and snoop, also compressed with gzip, zstd or lz4."
+"""What to say next to somebody who gave something else."""
+
+
+class NotACapture(CaptureFileError):
+    """Something else than a capture. In a folder it is passed over: key logs and notes lie beside captures."""
+
+    code = "not-a-capture"
+
+
 class UnsupportedFormat(CaptureFileError):
-    """A recognised file format that netdiag does not read."""
+    """A capture or an archive of a format that netdiag does not read."""
 
     code = "unsupported-format"
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, cast
 
+from netdiag.capture.formats import LONGEST_MAGIC_BYTES, SAMPLE_BYTES, may_be_capture
 from netdiag.errors import CaptureFileError
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.tables import Buffer
@@ -26,6 +27,8 @@ FREE_BYTES = 64 << 20
 """Up to here the ratio does not matter."""
 STEP_BYTES = 1 << 20
 """Decompressed at once, at most."""
+SMALL_STEP_BYTES = 64
+"""Compressed octets at once where damage is near."""
 IN_MEMORY_BYTES = 1 << 20
 """What is spooled stays in memory up to this size."""
 MAX_ZSTD_WINDOW_BYTES = 128 << 20
@@ -42,6 +45,8 @@ class Spooled:
     anomalies: list[Anomaly] = field(default_factory=list)
     cut_at_byte: int | None = None
     """Octets of the buffer that could be read when decompression failed or a cap was met."""
+    senseless: bool = False
+    """Not one octet could be unpacked, and not because the rest is missing."""
 
     def close(self) -> None:
         """Let go of the octets. A map is undone when the last window and array over it are gone, never under their feet."""
@@ -101,7 +106,14 @@ def _read_exactly(file: BinaryIO, count: int) -> bytes:
 
 
 class Damaged(Exception):
-    """Compressed octets that make no sense, or end too soon. Never leaves this module."""
+    """Compressed octets that make no sense. Never leaves this module."""
+
+
+class EndsTooSoon(Damaged):
+    """Compressed octets that make sense as far as they go."""
+
+    def __init__(self, why: str = "the compressed data ends too soon") -> None:
+        super().__init__(why)
 
 
 Codec = Callable[[Iterator[bytes]], Iterator[bytes]]
@@ -121,27 +133,39 @@ def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """RFC 1952: members one after another; what follows the last one is ignored, as gzip does."""
     inflate = zlib.decompressobj(wbits=31)
     whole = False
-    for piece in pieces:
-        rest = piece
+    for rest in pieces:
         while rest:
             if inflate.eof:
                 if not rest.startswith(b"\x1f"):
                     return
                 inflate, whole = zlib.decompressobj(wbits=31), False
+            before = inflate.copy()
             try:
-                yield inflate.decompress(rest, STEP_BYTES)
+                piece = inflate.decompress(rest, STEP_BYTES)
             except zlib.error as error:
-                raise Damaged(str(error)) from error
+                yield from _until_damage(before, rest)
+                raise Damaged(str(error).rpartition("data: ")[2]) from error
+            yield piece
             rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
             whole = inflate.eof
     if not whole:
-        raise Damaged("the compressed data ends too soon")
+        raise EndsTooSoon
+
+
+def _until_damage(inflate: zlib._Decompress, rest: bytes) -> Iterator[bytes]:
+    """What comes before the damage in octets of which zlib gave nothing back."""
+    for start in range(0, len(rest), SMALL_STEP_BYTES):
+        try:
+            yield inflate.decompress(rest[start : start + SMALL_STEP_BYTES])
+        except zlib.error:
+            return
 
 
 def _unzstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
     import zstandard
 
     source = cast("IO[bytes]", _Readable(pieces))
+    nothing = True
     decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW_BYTES)
     with decompressor.stream_reader(source, read_across_frames=True) as reader:
         while True:
@@ -151,7 +175,10 @@ def _unzstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 raise Damaged(str(error)) from error
             if not piece:
                 break
+            nothing = False
             yield piece
+    if nothing:
+        raise EndsTooSoon("the compressed data holds nothing, or ends too soon")
 
 
 def _unlz4(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -169,7 +196,7 @@ def _unlz4(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 raise Damaged(str(error)) from error
             rest = inflate.unused_data if inflate.eof else b""
     if not inflate.eof:
-        raise Damaged("the compressed data ends too soon")
+        raise EndsTooSoon
 
 
 class _Readable(io.RawIOBase):
@@ -201,6 +228,7 @@ def _spool(codec: tuple[str, Codec] | None, start: bytes, file: BinaryIO, path: 
     spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - closed in _buffer_of, or below
     anomalies: list[Anomaly] = []
     written = 0
+    senseless = False
     try:
         for piece in decompress(iter(counter)) if decompress else iter(counter):
             allowed = min(max_bytes, max(FREE_BYTES, MAX_RATIO * counter.count) if decompress else max_bytes)
@@ -209,8 +237,11 @@ def _spool(codec: tuple[str, Codec] | None, start: bytes, file: BinaryIO, path: 
                 anomalies.append(_cap(allowed, max_bytes))
                 written = allowed
                 break
-            written += len(piece)
+            before, written = written, written + len(piece)
+            if before < SAMPLE_BYTES <= written and not may_be_capture(_first(spool)):
+                break
     except Damaged as error:
+        senseless = written == 0 and not isinstance(error, EndsTooSoon)
         anomalies.append(Anomaly(protocol="file", reason=f"damaged {suffix} data: {error}", offset=written))
     except OSError as error:
         spool.close()
@@ -220,7 +251,15 @@ def _spool(codec: tuple[str, Codec] | None, start: bytes, file: BinaryIO, path: 
             ) from error
         raise
     cut_at_byte = written if anomalies else None
-    return Spooled(_buffer_of(spool, written), path, suffix, anomalies, cut_at_byte)
+    return Spooled(_buffer_of(spool, written), path, suffix, anomalies, cut_at_byte, senseless)
+
+
+def _first(spool: tempfile.SpooledTemporaryFile[bytes]) -> bytes:
+    """The first octets of what is spooled; writing goes on at the end."""
+    spool.seek(0)
+    start = spool.read(LONGEST_MAGIC_BYTES)
+    spool.seek(0, io.SEEK_END)
+    return start
 
 
 def _cap(allowed: int, max_bytes: int) -> Anomaly:

@@ -9,10 +9,11 @@ from typing import BinaryIO, Protocol
 
 from netdiag.capture.compression import DEFAULT_MAX_BYTES, Spooled, load
 from netdiag.capture.facts import Comment, FileFacts
-from netdiag.capture.formats import EMPTY, refuse
+from netdiag.capture.formats import LONGEST_MAGIC_BYTES, UNKNOWN, cut_magic, refuse
 from netdiag.capture.pcap import MAGICS, PcapReader
 from netdiag.capture.pcapng import PcapngReader, is_pcapng
 from netdiag.capture.snoop import SnoopReader, is_snoop
+from netdiag.errors import CaptureFileError
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Buffer, Interface, RawPackets, Window
@@ -58,7 +59,8 @@ class CaptureFile:
         self.path: str | None = spooled.path
         """None for standard input and unnamed files."""
         self.format: str = self._reader(self._facts).format + spooled.suffix
-        """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``snoop``, ``empty``; with ``.gz``, ``.zst`` or ``.lz4`` appended where compressed."""
+        """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``snoop``, ``unknown`` (cut inside its magic number); with ``.gz``,
+        ``.zst`` or ``.lz4`` appended where compressed."""
 
     def windows(self, window_bytes: int = DEFAULT_WINDOW_BYTES, *, release: bool = True) -> Iterator[Window]:
         """All packets in windows of about ``window_bytes`` of the file. Reading starts from the beginning each time.
@@ -142,15 +144,20 @@ class CaptureFile:
         self.close()
 
     def _reader(self, facts: FileFacts) -> Reader:
-        start = self._octets.text(0, 4)
-        if any(magic.startswith(start) for magic in MAGICS) and len(start) == 4:
+        start = self._octets.text(0, LONGEST_MAGIC_BYTES)
+        if start[:4] in MAGICS:
             return PcapReader(self._octets, facts)
         if is_pcapng(self._octets):
             return PcapngReader(self._octets, facts)
         if is_snoop(self._octets):
             return SnoopReader(self._octets, facts)
-        if len(start) < 4:
-            return TooShort(self._octets, facts)
+        cut = cut_magic(start) if self._octets.size == len(start) else None
+        if cut is not None:
+            return CutMagic(cut, self._octets, facts)
+        if self._spooled.senseless:
+            raise CaptureFileError(f"nothing can be unpacked: {facts.anomalies[0].reason}", path=self._spooled.path)
+        if self._octets.size == 0 and facts.anomalies:
+            return CutMagic("compressed capture", self._octets, facts)
         raise refuse(self._octets, self._spooled.path)
 
 
@@ -181,17 +188,19 @@ def _join(parts: list[RawPackets], last: Window) -> Window:
     )
 
 
-class TooShort:
-    """A file that ends before one can say what it is: cut at its very beginning, or never written."""
+class CutMagic:
+    """A file that ends inside the number that says what it is: cut at its very beginning."""
 
-    format = EMPTY
+    format = UNKNOWN
 
-    def __init__(self, octets: Octets, facts: FileFacts) -> None:
+    def __init__(self, name: str, octets: Octets, facts: FileFacts) -> None:
+        self._name = name
         self._octets = octets
         self._facts = facts
 
     def windows(self, window_bytes: int) -> Iterator[Window]:
         """None."""
-        size = self._octets.size
-        self._facts.cut("the file is empty" if size == 0 else f"the file ends after {size} bytes", 0)
+        if self._octets.size == 0 and self._facts.anomalies:
+            return
+        self._facts.cut(f"the file ends after {self._octets.size} octets, inside the magic number of a {self._name}", 0)
         yield from ()

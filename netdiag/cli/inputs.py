@@ -36,7 +36,12 @@ def inputs(paths: Iterable[str]) -> Iterator[Input]:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        yield folder  # reading it as a file says why it cannot be read, and the others still count
+        return
+    for entry in entries:
         if entry.name.startswith(".") or entry.is_symlink():
             continue
         if entry.is_dir():

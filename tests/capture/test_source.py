@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import mmap
 import struct
@@ -12,26 +13,70 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netdiag.capture.source import open_capture
-from netdiag.errors import CaptureFileError, UnsupportedFormat
+from netdiag.errors import CaptureFileError, NotACapture, UnsupportedFormat
 from tests.support.packets import EPOCH_NS, pcap, pcapng, tcp_conversation
 
 FRAMES = tcp_conversation([(1, b"x" * 3000)])
 
 
-@pytest.mark.parametrize("size", range(4))
-def test_too_short_to_say_what_it_is(size: int) -> None:
-    capture = open_capture(io.BytesIO(pcap(FRAMES)[:size]))
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("data", [pcap(FRAMES), pcapng(FRAMES), b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"])
+def test_cut_inside_the_magic_number(data: bytes, size: int) -> None:
+    capture = open_capture(io.BytesIO(data[:size]))
     assert list(capture.windows()) == []
-    assert (capture.format, capture.cut_at_byte) == ("empty", 0)
-    assert len(capture.anomalies) == 1
+    assert (capture.format, capture.cut_at_byte) == ("unknown", 0)
+    assert f"ends after {size} octets, inside the magic number of a" in capture.anomalies[0].reason
 
 
-def test_an_empty_file_on_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [b"\n", b"\r", b"x", b"\xd4", b"\0\0", b"hi\n", b"  \n ", b"\x0a\x0a"])
+def test_a_short_file_of_something_else_is_no_capture(data: bytes) -> None:
+    with pytest.raises(NotACapture, match="not a capture file: it"):
+        open_capture(io.BytesIO(data))
+
+
+@given(st.binary(max_size=24))
+def test_every_short_file_is_refused_or_said_to_be_cut(data: bytes) -> None:
+    try:
+        capture = open_capture(io.BytesIO(data))
+    except CaptureFileError:
+        return
+    list(capture.windows())
+    assert capture.cut_at_byte is not None
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.pcap"
     path.touch()
-    with open_capture(path) as capture:
-        assert list(capture.windows()) == []
-        assert "empty" in capture.anomalies[0].reason
+    with pytest.raises(NotACapture, match=r"empty\.pcap: the file is empty"):
+        open_capture(path)
+    with pytest.raises(NotACapture, match="the input is empty"):
+        open_capture(io.BytesIO(gzip.compress(b"")))
+
+
+def test_text_is_shown_as_text_and_harmless() -> None:
+    with pytest.raises(NotACapture, match="text that begins with “Dear customer,”"):
+        open_capture(io.BytesIO(b"\n  Dear customer,\r\nsecond line"))
+    with pytest.raises(NotACapture, match=r"begins with 1b 5d 30 3b"):
+        open_capture(io.BytesIO(b"\x1b]0;title\x07 more"))
+
+
+def test_broken_compression_that_yields_nothing_is_an_error() -> None:
+    with pytest.raises(CaptureFileError, match=r"nothing can be unpacked: damaged \.gz data"):
+        open_capture(io.BytesIO(b"\x1f\x8b\x08garbage"))
+
+
+def test_an_endless_pipe_of_something_else_is_not_read_to_its_end() -> None:
+    class Endless(io.RawIOBase):
+        asked = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.asked += 1
+            return b"y\n" * (min(size, 1 << 16) // 2)
+
+    endless = Endless()
+    with pytest.raises(NotACapture):
+        open_capture(endless)  # type: ignore[arg-type]
+    assert endless.asked < 10
 
 
 def erf() -> bytes:
@@ -57,7 +102,7 @@ def erf() -> bytes:
     ],
 )
 def test_recognised_and_refused(start: bytes, name: str) -> None:
-    with pytest.raises(UnsupportedFormat, match=name) as caught:
+    with pytest.raises((UnsupportedFormat, NotACapture), match=name) as caught:
         open_capture(io.BytesIO(start))
     assert caught.value.exit_code == 65
 

@@ -89,6 +89,32 @@ def test_a_folder_is_searched_and_what_is_no_capture_passed_over(
     assert "deep.pcap" in result.stdout
     assert "refused.pcap" in result.stdout
     assert "README" not in result.stdout
+    assert "passed over, no captures: README.md" in result.stderr
+
+
+def test_a_folder_without_captures_and_short_files_are_bad_input(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    for arguments in (["analyze"], ["analyze", "--json"]):
+        result = run(*arguments, tmp_path)
+        assert (result.exit_code, result.stdout) == (65, "")
+        assert "no capture in it, only a.txt" in result.stderr
+    result = run("analyze", tmp_path / "a.txt")
+    assert result.exit_code == 65
+    assert "a.txt: not a capture file: it is text that begins with “hello”" in result.stderr
+    (tmp_path / "b.txt").write_text("hello")
+    result = run("analyze", tmp_path)
+    assert result.exit_code == 65
+    assert "no capture in it, only a.txt" in result.stdout
+    result = run("analyze", tmp_path / "a.txt", tmp_path / "b.txt", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (65, [])
+
+
+def test_a_cut_magic_number_is_a_partial_result(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cut.pcapng").write_bytes(b"\x0a\x0d\x0d")
+    result = run("analyze", tmp_path / "cut.pcapng", "--strict")
+    assert result.exit_code == 2
+    assert "no packet could be read" in result.stdout
+    assert "magic number of a pcapng" in result.stdout
 
 
 def test_an_unreadable_file_does_not_stop_the_others_and_is_in_the_table(run: Run, tmp_path: Path, good: Path) -> None:

@@ -98,9 +98,8 @@ def _warnings(page: Page, analysis: Analysis) -> None:
     if source.verification not in (None, "on"):
         page.line(("certificate verification OFF (--insecure): the peer may be anybody", BAD))
     if source.cut_at_byte is not None:
-        page.line(
-            (f"the file is cut or damaged at byte {source.cut_at_byte:,}: what follows is the part before it", BAD)
-        )
+        rest = "what follows is the part before it" if source.packets else "no packet could be read"
+        page.line((f"the file is cut or damaged at byte {source.cut_at_byte:,}: {rest}", BAD))
     if source.dropped_packets:
         page.line((f"the kernel dropped {source.dropped_packets:,} packets: gaps may look like loss", BAD))
     for arm in source.unsupported:
