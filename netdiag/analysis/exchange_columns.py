@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from netdiag.analysis.marks import Milestone
 from netdiag.analysis.phase_columns import ABSENT, BreakdownColumns, split_columns
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.stream_timing import stream_timing
+from netdiag.plain import plain
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.exchange_table import MeasuredExchanges
 from netdiag.records.timing import PhaseName
@@ -26,7 +26,7 @@ CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _STREAM_TIMES = ("first_event", "first_token", "first_visible")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class ExchangeColumns:
     """One row per exchange, in the order of their ids."""
 
@@ -107,7 +107,7 @@ class Assembled:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class MarkTable:
     """What is known of exchanges before they are split: one row per exchange, by connection and order inside."""
 

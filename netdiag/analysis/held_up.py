@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -17,7 +16,7 @@ _MOST_PACKETS = 20
 _WINDOW = (StallKind.ZERO_WINDOW, StallKind.FULL_WINDOW)
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Witnessed:
     """What the packets show of an interval."""
 

@@ -12,12 +12,11 @@ Every result is marked ``grammar``, or ``bounded`` with the earliest and latest 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.analysis.keyless_continue import CONTINUE_BYTES, HeldBack, nothing_held_back, of_each_turn
+from netdiag.plain import plain
 from netdiag.wire.tables import NONE, Bool, Int32, Int64, Table, TlsRecords, UInt8
 
 Int8 = NDArray[np.int8]
@@ -50,7 +49,7 @@ ALERT_BYTES, KEY_UPDATE_BYTES = 2, 5
 """Contents that TLS 1.3 hides behind type application_data (RFC 8446 sections 4.6.3 and 6)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Sessions(Table):
     """What the hellos of each connection say, one row per connection with TLS records, in the order of their ids."""
 
@@ -68,7 +67,7 @@ class Sessions(Table):
     """Round trip to the server; 0 when not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Ends(Table):
     """Where the handshake of each session ends for the client; rows as in ``Sessions``."""
 
@@ -82,7 +81,7 @@ class Ends(Table):
     """Record types tell (TLS 1.2); otherwise sizes do, or (``earliest_at`` < ``finished_at``) only bounds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Turns(Table):
     """One request and its answer as far as records tell, in order. NONE where that half was not seen."""
 
@@ -188,7 +187,7 @@ def _at(column: Int64, rows: Int64) -> Int64:
     return np.where(rows == NONE, NONE, column[np.maximum(rows, 0)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Speaking(Table):
     """Records that can be part of a request or an answer, by session and time."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.tables import NONE, Int64, Table
 
 CONTINUE_BYTES = (16, 17, 25)
 """``HTTP/1.1 100`` and nothing else, with and without its reason phrase."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class HeldBack(Table):
     """One row for each 100 (Continue), in the order of sessions and time."""
 

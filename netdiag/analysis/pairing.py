@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from netdiag.analysis.marks import Mark
+from netdiag.plain import plain
 from netdiag.records.dns import NameResolution
 
 ANSWER_TO_SYN_NS = 1_000_000_000
@@ -72,7 +73,7 @@ def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[i
     return waited
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Queries:
     """All queries of one client for one name in one go."""
 
@@ -117,7 +118,7 @@ class _Queries:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Answer:
     answered_at: int
     lookup: _Queries

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from netdiag.analysis.rows import Rows
 from netdiag.analysis.sealed import dialogue_of, exchanges, sealed
 from netdiag.analysis.unopened import Unopened, UnopenedTurns, unopened_turns
 from netdiag.analysis.vantage import vantage
+from netdiag.plain import plain
 from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
@@ -37,7 +37,7 @@ from netdiag.wire.tls_records import chain
 _NEXT_SYN_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class PartFacts:
     """What a whole capture's conclusions need of a part. Small, and can be sent to another process."""
 
@@ -55,7 +55,7 @@ class PartFacts:
     """Packets with data, and those of them that were captured before (``wire.duplicates``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a part must know of the whole capture."""
 

@@ -6,13 +6,13 @@ Milestones are columns of instants with ABSENT where an exchange has none (a pac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from netdiag.analysis import phases
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.phases import SPLITTER, Rule
+from netdiag.plain import plain
 from netdiag.records.timing import PhaseName
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -23,7 +23,7 @@ ABSENT = np.iinfo(np.int64).min
 MarkColumns = Mapping[Milestone, Int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class BreakdownColumns:
     """One row per exchange, as ``phases.Breakdown``."""
 

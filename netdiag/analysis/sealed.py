@@ -6,8 +6,6 @@ made here: what statistics and rankings need are columns, and a record is made, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, Leg
@@ -18,6 +16,7 @@ from netdiag.analysis.keyless_drafts import finished_mark
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.analysis.unopened import UnopenedTurns, sizes_of
+from netdiag.plain import plain
 from netdiag.protocols.tls.names import TLS13, version_name
 from netdiag.protocols.tls.regular import Handshakes, regular_handshakes
 from netdiag.protocols.tls.suites import suite_of
@@ -30,7 +29,7 @@ from netdiag.wire.tls_records import ChainedRecords
 M = Milestone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Sealed:
     """One row per connection, ascending."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from netdiag.analysis.held_up import HeldUp, Witnessed
+from netdiag.plain import plain
 from netdiag.records.stream import EventKind, StallCause, StreamEvent, StreamStall
 
 TOKEN_BEARING = frozenset({EventKind.TEXT, EventKind.REASONING, EventKind.TOOL, EventKind.REFUSAL})
@@ -75,7 +76,7 @@ def find_stalls(events: Sequence[StreamEvent], around: Surroundings) -> tuple[St
 # -- finding -------------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Gap:
     """Between ``steps[place]`` and the one after it."""
 

@@ -16,6 +16,7 @@ from enum import Enum
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64
 
@@ -60,7 +61,7 @@ class Layout:
     align: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Walk:
     """Offsets of whole records in file order, and where and why the walk stopped."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from netdiag.plain import plain
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.tables import Interface
 
@@ -22,7 +23,7 @@ class Comment:
     """Frame number; None for a comment on the section or an interface."""
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class FileFacts:
     """Filled in while the file is read; complete after its last window."""
 

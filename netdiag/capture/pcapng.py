@@ -7,7 +7,6 @@ interface and time; they are counted as not decoded).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from netdiag.capture.facts import Comment, FileFacts
 from netdiag.capture.pcapng_blocks import BlockType
 from netdiag.capture.pcapng_packets import Blocks, PacketBlocks, block_dtype
 from netdiag.capture.plausible_blocks import BlockHeads
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Int64, Window
 
@@ -50,7 +50,7 @@ def is_pcapng(octets: Octets) -> bool:
     return len(magic) < 4 or magic in (MAGIC_LITTLE, MAGIC_BIG)
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Section:
     """What holds from one section header to the next."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from netdiag.capture import pcapng_blocks
 from netdiag.capture.facts import MAX_PACKET_BYTES, Comment, FileFacts
 from netdiag.capture.pcapng_blocks import BlockType
 from netdiag.capture.pcapng_times import nanoseconds
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Int64, RawPackets, UInt64
 
@@ -34,7 +35,7 @@ def block_dtype(order: str) -> np.dtype[np.void]:
     )
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Blocks:
     """The blocks of one stretch of one byte order."""
 
@@ -51,7 +52,7 @@ class Blocks:
         return Blocks(self.offsets[chosen], self.rows[chosen], self.order, self.base[chosen])
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Fields:
     """What the rows will say; corrected kind by kind."""
 

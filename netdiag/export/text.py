@@ -6,7 +6,6 @@ A file with many requests is never a thousand lines: the slowest ten as bars, th
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from netdiag.export.terminal.header import header, hosts
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.export.terminal.summary import summary
 from netdiag.palette import PHASE_HUES
+from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
 from netdiag.records.exchange_table import slowest
@@ -32,7 +32,7 @@ _FILLS = {"wait": "█", "transfer": "▓", "deliver": "▓", "unattributed": "�
 _SETUP_FILL = "▒"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which requests to show."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.sequence import FIN, RST
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -33,7 +33,7 @@ class CloseReason(IntEnum):
         return None if self is CloseReason.OPEN else self.name.lower().replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Close:
     """Rows of ``Flows.packets``, NONE where there is none. ``fin_row`` and ``rst_row`` per direction, the rest per connection."""
 

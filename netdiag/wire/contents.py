@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import pieces_of
 from netdiag.wire.record_header import HEADER_BYTES
@@ -14,7 +13,7 @@ from netdiag.wire.tables import NONE, Buffer, Int64, Segments
 from netdiag.wire.tls_records import ChainedRecords
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Contents:
     """Contents of some records, each in one piece. ``at:end`` bounds those of ``rows`` in ``octets``."""
 

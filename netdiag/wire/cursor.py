@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import BIG16, BIG32, LITTLE16, LITTLE32, OCTET, Octets
 from netdiag.wire.tables import NONE, Int64, Table
 
 UNBOUND = 2**62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Cursor(Table):
     """One row per packet: where its next header begins and how far its octets reach."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.options import sack_blocks
 from netdiag.wire.sequence import ACK
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -45,7 +45,7 @@ def reported_twice(flows: Flows, rows: Int64, begin: Int64, end: Int64) -> Bool:
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Reports:
     """Duplicate SACKs by the direction whose octets they are about, in file order: frame number, time, and the octets."""
 

@@ -7,10 +7,9 @@ millisecond is one, sooner than any retransmission.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.options import option_lists
 from netdiag.wire.sequence import SYN, SequenceSpace
 from netdiag.wire.tables import Bool, Buffer, Int64, Packets
@@ -25,7 +24,7 @@ _MANY = 0.25
 """From this share of copied data packets on, unnumbered pure acknowledgements are believed to be copies too."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Copies:
     """What was captured twice."""
 

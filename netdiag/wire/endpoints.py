@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.address import DESTINATION, SOURCE, endpoint_of
 from netdiag.wire.connections import Flows
 from netdiag.wire.options import shows_tcp_header
 from netdiag.wire.tables import Buffer, Int64, UInt8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Endpoints:
     """Of each connection: one packet that shows both endpoints."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire import layers, tcp, udp
 from netdiag.wire.codes import IPV4, IPV6, TCP, Inner
 from netdiag.wire.cursor import Cursor, start, u8, u16
@@ -53,7 +54,7 @@ class Piece:
     length: int
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Pending:
     """A packet whose fragments are being collected."""
 
@@ -77,7 +78,7 @@ class Pending:
         return reached >= self.total
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Reassembled:
     """Rows from fragments, as (column name -> value)."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.sequence import ACK, FIN, RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Handshake:
     """Per connection; rows of ``Flows.packets``, NONE where there is none."""
 

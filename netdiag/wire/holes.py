@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.sequence import SequenceSpace
 from netdiag.wire.tables import NONE, Int64
 
@@ -30,7 +31,7 @@ class Hole:
     """The packet that filled its last part; NONE while a part is missing."""
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Fills:
     """What the packets from before the edge brought that was new: ``ranges[row]`` are disjoint, ascending (begin, end)."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.codes import Inner
 from netdiag.wire.cursor import Cursor, Layer
 from netdiag.wire.ip import IP_LAYERS
@@ -23,7 +24,7 @@ LAYERS: dict[int, Layer] = {**LINK_LAYERS, **WLAN_LAYERS, **IP_LAYERS, **TUNNEL_
 """What can be taken off. A code without an entry is where a packet ends: TCP, a datagram, ICMP, a fragment, or something not decoded."""
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Peeled:
     """Packets by the code at which no layer could be taken off any more."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8
 
@@ -29,7 +30,7 @@ class SynOptions:
     sack: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class SackBlocks:
     """The first two blocks of each given row (RFC 2018 section 3), as 32-bit sequence numbers; NONE where there is none."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.stream_order import in_stream_order, streams_of
 from netdiag.wire.tables import Bool, Buffer, Int32, Int64, Segments
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Pieces:
     """New octets of segments in stream order. A key is ``stream × span + stream offset``; keys of a piece are ``key:end``."""
 

@@ -7,12 +7,12 @@ to begin, so by induction the result is what a walk from there finds; where a gu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import Pieces, advance
 from netdiag.wire.record_header import HEADER, HEADER_BYTES, MAX_RECORD_BYTES, valid_headers
@@ -27,7 +27,7 @@ _DATA = b"\x17\x03\x03"
 """What a long stream's records begin with: application_data, the version of TLS 1.2 and 1.3."""
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Lanes:
     """Where each lane is (piece, key), where the next one of its stream begins, and which stream that is."""
 

@@ -3,12 +3,13 @@ that meet octets the capture lacks, are walked one by one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import Pieces, advance
 from netdiag.wire.record_header import (
@@ -54,7 +55,7 @@ def records(pieces: Pieces, index: Int64, position: Int64) -> Found:
     return Found.concat(parts)
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Step:
     """One record further in every stream."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import Pieces
 from netdiag.wire.record_header import HEADER, HEADER_BYTES, parse_header, valid_headers
@@ -24,7 +25,7 @@ _SEARCHED_BYTES = 1 << 20
 """How far after a hole a header is looked for inside segments (headers at the start of a segment: everywhere)."""
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class Found:
     """Records: piece and key of the header, and its fields."""
 
@@ -53,7 +54,7 @@ class Found:
         return self.index, self.position, self.content_type, self.version, self.length
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Rows:
     index: list[int] = field(default_factory=list)
     position: list[int] = field(default_factory=list)

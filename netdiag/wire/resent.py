@@ -8,11 +8,11 @@ not needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.duplicate_sack import reported_twice
 from netdiag.wire.holes import Fills
 from netdiag.wire.options import sack_blocks
@@ -32,7 +32,7 @@ _COUNTED = 1000
 """Two packets of one burst have identifications no further apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Resent:
     """Packets with octets or a FIN from before the edge, in row order."""
 
@@ -71,7 +71,7 @@ def resent(
     return Resent(rows, kinds, by_timer)
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Late:
     """The packets in question, and what had been captured before each."""
 

@@ -6,10 +6,9 @@ direction's base as signed 32-bit differences, which is exact for the first GiB;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.tables import Bool, Int64, Packets, UInt32
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -21,7 +20,7 @@ _REORDERING = 1 << 24
 """How far before the first packet of a capture that began mid-connection the stream may begin."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class SequenceSpace:
     """Columns beside ``Flows.packets``."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.plain import plain
 from netdiag.wire.close import Close
 from netdiag.wire.connections import Flows
 from netdiag.wire.options import syn_options
@@ -24,7 +25,7 @@ _RETRANSMISSIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class SideTable(Table):
     """One row per side; the columns are the fields of ``records.Side``, with NONE for None."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.intervals import union
 from netdiag.wire.tables import Int32, Int64, Table, UInt8
 
@@ -31,7 +31,7 @@ class StallKind(IntEnum):
     receiver got them as much later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Stalls(Table):
     """One row per interval, by (connection, direction, start). Intervals of one kind and direction do not overlap."""
 

@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.plain import plain
+
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 UInt64 = NDArray[np.uint64]
@@ -58,7 +60,7 @@ class Interface:
     """Octets of frame check sequence at the end of each frame."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class RawPackets(Table):
     """One row per captured packet of one window, in file order, before any decoding. Offsets point into ``Window.buffer``."""
 
@@ -73,7 +75,7 @@ class RawPackets(Table):
     """Index into ``Window.interfaces``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Window:
     """Some of a capture file's packets with the buffer that holds them. ``interfaces`` is the list known so far, over all sections."""
 
@@ -84,7 +86,7 @@ class Window:
     """Octets of the file read so far, for progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Packets(Table):
     """One row per captured TCP packet. In file order when decoded; after ``connections.track`` sorted so that each direction of each
     connection is one contiguous slice, in file order inside.
@@ -124,7 +126,7 @@ class Packets(Table):
     interface: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Datagrams(Table):
     """One row per captured UDP datagram of interest (DNS, mDNS excluded; QUIC on 443 and others), in file order."""
 
@@ -158,7 +160,7 @@ class SegmentKind(IntEnum):
     """RFC 8985 section 7."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Segments(Table):
     """One row per TCP segment with payload, sorted by (connection, direction, file order).
 
@@ -184,7 +186,7 @@ class Segments(Table):
     """First octet of this segment that no earlier segment had; equals ``stream_offset`` for new ones, the end when it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class TlsRecords(Table):
     """One row per TLS record, sorted by (connection, direction, stream_offset)."""
 

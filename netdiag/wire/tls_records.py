@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import Pieces, advance, pieces_of
 from netdiag.wire.record_header import (
@@ -29,7 +29,7 @@ _PROOF = 3
 """Headers in a row that make a stream TLS whose handshake was not captured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class ChainedRecords(TlsRecords):
     """TLS records that remember where their content lies."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from netdiag.plain import plain
 from netdiag.wire.acks import duplicate_acks, keep_alives, runs
 from netdiag.wire.duplicates import Copies, captured_twice
 from netdiag.wire.handshake import Handshake, handshake
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from netdiag.wire.connections import Flows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Transmissions:
     """Masks have one entry per row of ``Flows.packets``."""
 

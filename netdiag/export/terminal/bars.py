@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from netdiag.plain import plain
 
 _LEFT_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Axis:
     """A span of time laid over ``cells`` terminal cells."""
 

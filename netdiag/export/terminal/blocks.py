@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -13,6 +12,7 @@ from netdiag.export.terminal.notes import Notes, gaps, unattributed
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.export.terminal.stream import server_block, stream_block
 from netdiag.palette import HATCHED, PHASE_HUES
+from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Exchange, Outcome
@@ -50,7 +50,7 @@ _ENDED_IN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Row:
     name: str
     value: str
@@ -61,7 +61,7 @@ class _Row:
     bad: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Grid:
     """Column widths shared by the rows of all blocks, so that the eye can go down a column."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
 from netdiag.export.terminal.blocks import digits_for
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
+from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
 from netdiag.records.labels import arm_name, outcome_words
 from netdiag.records.statistics import Comparison, Distribution, Statistics, Throughput
@@ -24,7 +24,7 @@ _UNIT = "   (ms, median; below: min–max)"
 _TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Line:
     """One line of the table: a heading and a cell for each column."""
 

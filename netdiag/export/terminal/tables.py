@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, column
+from netdiag.plain import plain
 
 _GAP = 2
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Column:
     """One column."""
 
@@ -27,7 +27,7 @@ class Column:
     """Cut at the beginning: the end of a path tells more."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class Row:
     """One row; ``remark`` follows the cells, and stands in their place where they are missing."""
 

@@ -7,10 +7,10 @@ what is wrong with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.protocols.tls.handshake import HELLO_RETRY_RANDOM
 from netdiag.protocols.tls.names import ExtensionType
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
@@ -22,7 +22,7 @@ _MOST_EXTENSIONS = 64
 _MOST_NAMES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class ClientHellos:
     """One row per message."""
 
@@ -33,7 +33,7 @@ class ClientHellos:
     """draft-vvv-tls-alps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class ServerHellos:
     """One row per message."""
 
@@ -79,7 +79,7 @@ def server_hellos(octets: Octets, at: Int64, end: Int64) -> ServerHellos:
     return ServerHellos(regular=regular, version=version, suite=octets.column(suite_at, BIG16), h2=h2)
 
 
-@dataclass(slots=True)
+@plain(slots=True)
 class _Extensions:
     """Place (of the data) and size of each wanted extension, NONE where it is absent."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from netdiag.plain import plain
 from netdiag.protocols.tls import grammar
 from netdiag.protocols.tls.direction import Direction, Stage
 from netdiag.protocols.tls.facts import session_facts
@@ -19,7 +19,7 @@ _HANDSHAKE_RECORDS = 4_096
 """Records of one direction in which the end of the handshake is looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Handshake:
     """The moments from which the ``tls`` phases are made; None where not captured or not knowable."""
 

@@ -7,10 +7,9 @@ those that the requests' phases need, and equal what ``observe`` says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from netdiag.plain import plain
 from netdiag.protocols.tls import grammar
 from netdiag.protocols.tls.hello_columns import client_hellos, server_hellos
 from netdiag.protocols.tls.keys import is_null
@@ -38,7 +37,7 @@ _CLIENT_MESSAGES = (_T.CERTIFICATE, _T.CERTIFICATE_VERIFY, _T.CLIENT_KEY_EXCHANG
 """What may follow the hellos in clear (RFC 5246 section 7.3)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, slots=True, kw_only=True)
 class Handshakes(Table):
     """One row per regular handshake, by connection."""
 
@@ -86,7 +85,7 @@ def regular_handshakes(
     return table.take(regular), _records_of(flights, regular)
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Flights:
     """Records by stream (client's and server's in turn): ``begin:data`` is the handshake, ``data:end`` begins with the first data."""
 
@@ -129,7 +128,7 @@ def _next(mask: Bool, begin: Int64, end: Int64) -> Int64:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True, slots=True)
 class _Hellos:
     regular: Bool
     alone: Bool
