@@ -48,6 +48,8 @@ class FrameReader:
         # The beginning of a frame header (or of the preface) whose end has not come, and when it did.
         self._held = b""
         self._held_first: Moment | None = None
+        # The same while those octets lie before this chunk's own.
+        self._begun: Moment | None = None
         # A DATA frame under way: content and padding that are still to come; _NO_DATA when there is none.
         self._content_left = _NO_DATA
         self._padding_left = 0
@@ -71,6 +73,7 @@ class FrameReader:
             self._cross_gap(chunk.missing_before)
         self._chunk = chunk
         self._first = self._last = None
+        self._begun = None
         data, pos = chunk.data, 0
         if not self._in_sync:
             if not h2.plausible_chain(data, self.highest_stream):
@@ -79,7 +82,7 @@ class FrameReader:
         if self._held:
             data = self._held + data
             self._held = b""
-            self._first = self._held_first
+            self._begun = self._held_first
         if not self._started:
             pos = self._start(data)
             if pos < 0:
@@ -88,7 +91,14 @@ class FrameReader:
 
     def _hold(self, octets: bytes) -> None:
         self._held = octets
-        self._held_first = self._first_moment()
+        self._held_first = self._begins()
+
+    def _begins(self) -> Moment:
+        """First octet of what begins now: a chunk before this one may have it."""
+        if self._begun is None:
+            return self._first_moment()
+        begun, self._begun = self._begun, None
+        return begun
 
     def _first_moment(self) -> Moment:
         if self._first is None:
@@ -121,6 +131,7 @@ class FrameReader:
                 return -1
             self._started = True
             if data.startswith(h2.PREFACE):
+                self._begun = None
                 return len(h2.PREFACE)
             self.preface = None
         else:
@@ -199,7 +210,7 @@ class FrameReader:
             self.highest_stream = stream_id
         pos += 9
         if type_ == h2.FrameType.DATA:
-            self._wanted = self._handler.data_begin(flags, stream_id, length, self._first_moment())
+            self._wanted = self._handler.data_begin(flags, stream_id, length, self._begins())
             if not self._wanted and not flags & h2.Flag.PADDED and pos + length <= len(data):
                 self._handler.data_end(0, 0, self._last_moment())
                 return pos + length
@@ -210,11 +221,9 @@ class FrameReader:
             return pos
         end = pos + length
         if end <= len(data):
-            self._handler.frame(
-                type_, flags, stream_id, data[pos:end], self._first_moment(), self._last_moment(), length
-            )
+            self._handler.frame(type_, flags, stream_id, data[pos:end], self._begins(), self._last_moment(), length)
             return end
-        self._frame = type_, flags, stream_id, self._first_moment(), length
+        self._frame = type_, flags, stream_id, self._begins(), length
         self._frame_left = length
         return pos
 

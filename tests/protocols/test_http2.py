@@ -580,3 +580,12 @@ def _long_conversation() -> Pair:
         pair.server.send_headers(stream_id, [("x-sum", str(i))], end_stream=True)
         pair.at(10 * i + 15)
     return pair
+
+
+def test_only_the_frame_whose_header_is_cut_began_in_the_chunk_before() -> None:
+    headers = Headers()
+    first, second = (headers.frame(number, h2.REQUEST, end_stream=True) for number in (1, 3))
+    opening = h2.PREFACE + h2.settings()
+    client = stream((0, opening + first[:4]), (10, first[4:] + second))
+    turns = http2.decode(client, stream((1, h2.settings()))).turns
+    assert [(ms(t.request_first), ms(t.request_last)) for t in turns] == [(0, 10), (10, 10)]
