@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from netdiag.capture.source import open_capture
 from netdiag.capture.writer import PcapngWriter
 from netdiag.wire.address import endpoint_of
-from netdiag.wire.decode import Decoder, decode
+from netdiag.wire.decode import Decoder, decode, dissect
 from netdiag.wire.tables import Interface, RawPackets, Window
 from tests.support.encapsulations import DESTINATION_PORT, ENCAPSULATIONS, FOUR, PAYLOAD, SEQ, SOURCE_PORT, outer_udp
 from tests.support.packets import (
@@ -283,7 +283,7 @@ def test_damaged_frames_never_raise_and_never_point_outside(
 
 def test_decoder_and_decode_agree_on_a_window() -> None:
     window = window_of(tcp_conversation([(0, b"x" * 5000)]))
-    assert decode(window).packets.seq.tolist() == Decoder().decode(window).packets.seq.tolist()
+    assert decode(window).packets.seq.tolist() == Decoder().complete(dissect(window)).packets.seq.tolist()
 
 
 def _window(raw: bytes) -> Window:

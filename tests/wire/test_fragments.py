@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netdiag.capture.source import open_capture
-from netdiag.wire.decode import Decoder, decode
+from netdiag.wire.decode import Decoder, decode, dissect
 from netdiag.wire.fragments import MAX_PENDING
 from netdiag.wire.tables import Datagrams, Packets, Window
 from tests.support.encapsulations import ENCAPSULATIONS, SEQ
@@ -144,7 +144,7 @@ def test_fragments_meet_across_windows_of_one_decoder() -> None:
     windows = list(capture.windows(window_bytes=600))
     assert len(windows) > 2
     decoder = Decoder()
-    tables = [decoder.decode(window).packets for window in windows]
+    tables = [decoder.complete(dissect(window)).packets for window in windows]
     assert stream_of(Packets.concat(tables), windows[0]) == DATA
     assert decoder.finish() == {}
 
@@ -159,7 +159,7 @@ def test_fragments_expire() -> None:
 def test_waiting_fragments_are_bounded() -> None:
     frames = [fragments_v4(tcp(b"a" * 100), 64, identification=n % 65536)[0] for n in range(MAX_PENDING + 500)]
     decoder = Decoder()
-    decoded = decoder.decode(window_of(timed(frames)))
+    decoded = decoder.complete(dissect(window_of(timed(frames))))
     assert decoded.not_decoded == {"ip fragment of an incomplete packet": 500}
     assert decoder.finish().total() == MAX_PENDING
 
@@ -217,14 +217,14 @@ def test_of_a_dns_answer_whose_first_fragment_alone_was_captured_what_is_there()
     for frames in (first, second):
         window = window_of(timed([frames[0]]))
         decoder = Decoder()
-        assert len(decoder.decode(window).datagrams) == 0
+        assert len(decoder.complete(dissect(window)).datagrams) == 0
         decoder.finish()
         (row,) = rows(decoder.beginnings(window.buffer))
         assert row[:4] == (1, 2000, 1472, 53)
         start = row[4]
         assert bytes(window.buffer[start : start + 1472]) == DATA[:1472]
         whole = Decoder()
-        whole.decode(window_of(timed(frames)))
+        whole.complete(dissect(window_of(timed(frames))))
         whole.finish()
         assert rows(whole.beginnings(window.buffer)) == []
 
@@ -232,7 +232,7 @@ def test_of_a_dns_answer_whose_first_fragment_alone_was_captured_what_is_there()
 def test_of_other_datagrams_no_half_is_given() -> None:
     (frame, _) = fragments_v4(udp(DATA[:2000], destination_port=443), 1480, protocol=17)
     window, decoder = window_of(timed([frame])), Decoder()
-    decoder.decode(window)
+    decoder.complete(dissect(window))
     decoder.finish()
     assert rows(decoder.beginnings(window.buffer)) == []
 
