@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
@@ -13,14 +14,18 @@ from netdiag.records.tls import TlsSession
 from netdiag.sanitise import one_line
 from netdiag.units import format_duration
 
-_MOST_HOSTS = 200
+Row = TypeVar("Row")
+
+_FEW = 100
+_SAMPLE = 40
+"""Making a record takes its time: of more rows than a few, these are looked at, spread over all of them."""
 _MOST_ANOMALIES = 3
 
 
 def hosts(analysis: Analysis) -> list[str]:
-    """The distinct names (with the server's address) of the first two hundred exchanges, in order."""
+    """The distinct names (with the server's address) of the exchanges (a sample of many), in order."""
     found: dict[str, None] = {}
-    for exchange in analysis.exchanges[:_MOST_HOSTS]:
+    for exchange in _sample(analysis.exchanges):
         connection = connection_of(analysis, exchange.connection_id)
         name = host_of(exchange, connection)
         address = str(connection.server) if connection else ""
@@ -28,6 +33,10 @@ def hosts(analysis: Analysis) -> list[str]:
     names = list(found)
     # A request that never got a connection does not make its host a second one.
     return [name for name in names if not any(other.startswith(name + "  ") for other in names)]
+
+
+def _sample(rows: Sequence[Row]) -> Sequence[Row]:
+    return rows if len(rows) <= _FEW else [rows[i * len(rows) // _SAMPLE] for i in range(_SAMPLE)]
 
 
 def header(page: Page, analysis: Analysis) -> None:
@@ -68,7 +77,7 @@ def _file_facts(source: Source) -> str:
 
 def _tls_facts(analysis: Analysis) -> list[str]:
     """Version, group and cipher where all sessions agree."""
-    sessions = [connection.tls for connection in analysis.connections[:_MOST_HOSTS] if connection.tls is not None]
+    sessions = [connection.tls for connection in _sample(analysis.connections) if connection.tls is not None]
     if not sessions:
         return []
     return [fact for fact in (_version(sessions), _group(sessions), _cipher(sessions)) if fact]
@@ -117,11 +126,12 @@ def _missing_secrets(page: Page, analysis: Analysis) -> None:
     """Keys were given, and some sessions' secrets are not among them: which."""
     if not analysis.source.secrets.entries:
         return
-    sessions = [c.tls for c in analysis.connections[:_MOST_HOSTS] if c.tls is not None]
+    sessions = [c.tls for c in _sample(analysis.connections) if c.tls is not None]
+    those = "TLS sessions" if len(analysis.connections) <= _FEW else "TLS sessions looked at"
     lacking = Counter(s.missing_secret for s in sessions if s.missing_secret is not None)
     for label, count in lacking.most_common(_MOST_ANOMALIES):
         named = one_line(label, most=60)
-        page.wrapped(0, (f"the key log has no {named} for {count:,} of {len(sessions):,} TLS sessions", MUTED))
+        page.wrapped(0, (f"the key log has no {named} for {count:,} of {len(sessions):,} {those}", MUTED))
 
 
 def _anomalies(page: Page, analysis: Analysis) -> None:
