@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from netdiag.analysis import decoders
 from netdiag.analysis.exchanges import delivered, handshake_marks, sent
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.peek import Peeked
-from netdiag.protocols import dns, http1, http2, proxy_protocol, sniff, socks
+from netdiag.protocols import dns_transport, proxy_protocol, sniff
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
-from netdiag.protocols.tls.keylog import KeyLog
-from netdiag.protocols.tls.observe import Handshake, observe
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.endpoint import Endpoint
@@ -24,6 +24,11 @@ from netdiag.records.tls import TlsSession
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.chunk_records import record_views
 from netdiag.wire.record_view import TlsRecordView
+
+if TYPE_CHECKING:
+    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.tls.keylog import KeyLog
+    from netdiag.protocols.tls.observe import Handshake
 
 M = Milestone
 DNS_OVER_TLS, DNS_OVER_HTTPS = "dns-over-tls", "dns-over-https"
@@ -58,7 +63,7 @@ class Dialogue:
     origin: Endpoint | None = None
     """Whom a load balancer speaks for (PROXY protocol)."""
     anomalies: list[Anomaly] = field(default_factory=list)
-    dns_messages: list[dns.TimedMessage] = field(default_factory=list)
+    dns_messages: list[TimedMessage] = field(default_factory=list)
     """DNS over TCP, endpoints not yet filled in."""
 
 
@@ -94,12 +99,12 @@ class _Listener:
         if kind == "tls":
             self.records(list(record_views(asks)), list(record_views(answers)), marks, layer)
         elif kind == "http/1":
-            self._talk(http1.decode(asks, answers), asks, answers, marks, layer)
+            self._talk(decoders.http1(asks, answers), asks, answers, marks, layer)
         elif kind == "h2":
-            self._talk(http2.decode(asks, answers), asks, answers, marks, layer)
+            self._talk(decoders.http2(asks, answers), asks, answers, marks, layer)
         elif kind in ("socks4", "socks5"):
             self._socks(kind, asks, answers, marks, layer)
-        elif kind == "dns" or (kind is None and self._port == dns.PORT):
+        elif kind == "dns" or (kind is None and self._port == dns_transport.PORT):
             self._names(asks, answers, over_tls=layer > 0)
         else:
             self._other(kind, asks, answers, marks, layer)
@@ -108,7 +113,7 @@ class _Listener:
         self, client: Sequence[TlsRecordView], server: Sequence[TlsRecordView], marks: Marks, layer: int
     ) -> None:
         """A TLS session, and what is inside when it can be opened."""
-        seen = observe(client, server, self._keylog)
+        seen = decoders.tls(client, server, self._keylog)
         inside = {**marks, **_began(client), **handshake_marks(seen.session), **_finished(seen.handshake)}
         unread = seen.client is None and seen.server is None
         if unread or layer >= MOST_LAYERS or _mostly_cut(client) or _mostly_cut(server):
@@ -127,7 +132,7 @@ class _Listener:
                 leg.gaps |= half
         seen.finish()
         self._dialogue.session = self._dialogue.session or seen.session
-        if self._port == dns.OVER_TLS_PORT or "dot" in (seen.session.alpn, *seen.session.alpn_offered):
+        if self._port == dns_transport.OVER_TLS_PORT or "dot" in (seen.session.alpn, *seen.session.alpn_offered):
             self._dialogue.application = DNS_OVER_TLS
         self._dialogue.anomalies += seen.anomalies
 
@@ -136,7 +141,7 @@ class _Listener:
         self._dialogue.legs.append(leg)
         self._dialogue.anomalies += said.anomalies
         self._dialogue.http_version = said.protocol
-        if any(dns.is_over_https(turn.request_headers, turn.response_headers) for turn in said.turns):
+        if any(dns_transport.is_over_https(turn.request_headers, turn.response_headers) for turn in said.turns):
             self._dialogue.application = DNS_OVER_HTTPS
         if said.tunnel is not None:
             self._through(said.tunnel, leg, layer)
@@ -144,7 +149,7 @@ class _Listener:
 
     def _through(self, tunnel: Tunnel, leg: Leg, layer: int) -> None:
         if tunnel.kind == "h2c":
-            said = http2.decode(tunnel.client, tunnel.server, upgraded_from=tunnel.turn)
+            said = decoders.http2(tunnel.client, tunnel.server, upgraded_from=tunnel.turn)
             leg.turns += said.turns
             leg.http2, leg.upgraded = said.h2, True
             self._dialogue.anomalies += said.anomalies
@@ -162,7 +167,7 @@ class _Listener:
 
     def _socks(self, kind: str, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
         self._dialogue.proxied = kind
-        tunnel = socks.decode(asks, answers)
+        tunnel = decoders.socks(asks, answers)
         if tunnel is None or layer >= MOST_LAYERS:
             self._dialogue.application = kind
             return
@@ -170,7 +175,7 @@ class _Listener:
 
     def _names(self, asks: Peeked, answers: Peeked, *, over_tls: bool) -> None:
         self._dialogue.application = DNS_OVER_TLS if over_tls else "dns"
-        found = dns.tcp_messages(asks, answers)
+        found = decoders.dns(asks, answers)
         self._dialogue.dns_messages += [replace(m, transport="tls") for m in found] if over_tls else found
 
     def _other(self, kind: str | None, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
 from netdiag.analysis.rows import Rows
 from netdiag.protocols import proxy_protocol
-from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.wire.record_view import TlsRecordView
 from netdiag.wire.stream_order import bounds_of, streams_of
 from netdiag.wire.streams import chunks, record_views
 from netdiag.wire.tables import Bool, Buffer, Int64, Segments, TlsRecords
+
+if TYPE_CHECKING:
+    from netdiag.protocols.tls.keylog import KeyLog
 
 CLIENT, SERVER = 0, 1
 _FAR = np.iinfo(np.int64).max

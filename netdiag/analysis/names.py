@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from netdiag.analysis.pairing import Lookup
-from netdiag.protocols import dns
-from netdiag.protocols.dns_pairing import TimedMessage
+from netdiag.protocols import dns_transport
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.address import endpoint_of
 from netdiag.wire.tables import Buffer, Datagrams
 
+if TYPE_CHECKING:
+    from netdiag.protocols.dns_pairing import TimedMessage
+
 
 def in_datagrams(datagrams: Datagrams, buffer: Buffer, reassembled: Mapping[int, bytes]) -> list[TimedMessage]:
     """Messages over UDP, in the order of the capture; ``reassembled`` has those that came in IP fragments, by frame number."""
-    to_resolver = (datagrams.destination_port == dns.PORT) | (datagrams.source_port == dns.PORT)
+    to_resolver = (datagrams.destination_port == dns_transport.PORT) | (datagrams.source_port == dns_transport.PORT)
     return [
         m
         for row in np.flatnonzero(to_resolver).tolist()
@@ -30,9 +33,13 @@ def in_datagrams(datagrams: Datagrams, buffer: Buffer, reassembled: Mapping[int,
 def _in_datagram(
     datagrams: Datagrams, buffer: Buffer, row: int, reassembled: Mapping[int, bytes]
 ) -> TimedMessage | None:
+    # Here, not above: most captures of one client have no DNS in them.
+    from netdiag.protocols.dns import decode_message
+    from netdiag.protocols.dns_pairing import TimedMessage
+
     start, number = int(datagrams.payload_offset[row]), int(datagrams.number[row])
     data = reassembled.get(number) or bytes(buffer[start : start + int(datagrams.captured_payload_bytes[row])])
-    message = dns.decode_message(data)
+    message = decode_message(data)
     if message is None:
         return None
     network = int(datagrams.network_offset[row])
@@ -52,7 +59,12 @@ def in_stream(messages: Iterable[TimedMessage], connection: Connection) -> list[
 
 def resolutions(messages: Iterable[TimedMessage]) -> list[NameResolution]:
     """Queries and answers paired."""
-    return dns.pair(sorted(messages, key=lambda m: m.packet or 0))
+    found = sorted(messages, key=lambda m: m.packet or 0)
+    if not found:
+        return []
+    from netdiag.protocols.dns_pairing import pair
+
+    return pair(found)
 
 
 def with_connections(found: list[NameResolution], lookups: Mapping[int, Lookup]) -> list[NameResolution]:

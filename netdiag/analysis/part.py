@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Set
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +24,6 @@ from netdiag.analysis.sealed import dialogue_of, exchanges, sealed
 from netdiag.analysis.unopened import Unopened, UnopenedTurns, unopened_turns
 from netdiag.analysis.vantage import vantage
 from netdiag.plain import plain
-from netdiag.protocols.dns_pairing import TimedMessage
-from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.wire.connections import Flows
@@ -33,6 +32,10 @@ from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
 from netdiag.wire.tables import NONE
 from netdiag.wire.tls_records import chain
+
+if TYPE_CHECKING:
+    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.tls.keylog import KeyLog
 
 _NEXT_SYN_NS = 1_000_000_000
 

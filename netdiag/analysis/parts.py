@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from netdiag.analysis.part import Context, Part, PartFacts
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import Storage
-from netdiag.protocols.dns_pairing import TimedMessage
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
@@ -29,6 +28,9 @@ from netdiag.wire.connections import Grouped
 from netdiag.wire.duplicates import believed
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import Int32, Int64
+
+if TYPE_CHECKING:
+    from netdiag.protocols.dns_pairing import TimedMessage
 
 PART_PACKETS = 1 << 17
 

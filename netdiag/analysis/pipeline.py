@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from netdiag.analysis import names
 from netdiag.analysis.gather import Gathered, gather
@@ -21,7 +22,6 @@ from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import InMemory, Storage
 from netdiag.analysis.unreachable import unreachable
-from netdiag.protocols.tls.keylog import KeyLog
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
@@ -29,6 +29,9 @@ from netdiag.records.exchange import Exchange
 from netdiag.wire.connections import Grouped, group
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import Packets, Window
+
+if TYPE_CHECKING:
+    from netdiag.protocols.tls.keylog import KeyLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

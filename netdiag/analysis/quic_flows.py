@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from netdiag.protocols.dns import PORT as DNS_PORT
-from netdiag.protocols.quic import QuicConnection, QuicDatagram, is_quic, observe
+from netdiag.protocols.dns_transport import PORT as DNS_PORT
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.address import endpoint_keys, endpoint_of
 from netdiag.wire.octets import BIG32, Octets
 from netdiag.wire.tables import Bool, Buffer, Datagrams, Int64
+
+if TYPE_CHECKING:
+    from netdiag.protocols.quic import QuicConnection, QuicDatagram
 
 _LONG_HEADER = 0x80
 _GOOGLE_FLAGS, _GOOGLE_MASK, _GOOGLE_VERSION_AT = 0x09, 0x89, 9
@@ -21,13 +26,22 @@ MOST_DATAGRAMS = 4_000
 
 def quic_connections(datagrams: Datagrams, buffer: Buffer) -> list[QuicConnection]:
     """All of them, in the order of their first datagram."""
+    if not len(datagrams):
+        return []
     octets = Octets(buffer)
     chosen = np.flatnonzero(_may_be_quic(datagrams, octets))
     if not len(chosen):
         return []
     rows = _of_the_same_flows(datagrams, octets, chosen)
-    found = observe(_datagram(datagrams, buffer, row) for row in rows.tolist())
+    found = _decoder().observe(_datagram(datagrams, buffer, row) for row in rows.tolist())
     return [connection for connection in found if _convincing(connection)]
+
+
+def _decoder() -> ModuleType:
+    """Loaded with the first datagram that may be QUIC."""
+    from netdiag.protocols import quic
+
+    return quic
 
 
 _PORT = 443
@@ -54,8 +68,12 @@ def _may_be_quic(datagrams: Datagrams, octets: Octets) -> Bool:
     known = np.zeros(len(datagrams), bool)
     for mask, place, head in ((long_header, 1, b"\xc0"), (google, _GOOGLE_VERSION_AT, b"\x09" + bytes(8))):
         rows = np.flatnonzero(mask)
+        if not len(rows):
+            continue
         versions = octets.column(at[rows] + place, BIG32)
-        wanted = [v for v in np.unique(versions).tolist() if is_quic(head + v.to_bytes(4, "big") + bytes(16))]
+        wanted = [
+            v for v in np.unique(versions).tolist() if _decoder().is_quic(head + v.to_bytes(4, "big") + bytes(16))
+        ]
         known[rows[np.isin(versions, wanted)]] = True
     return known
 
@@ -78,10 +96,11 @@ def _of_the_same_flows(datagrams: Datagrams, octets: Octets, chosen: Int64) -> I
 
 def _datagram(datagrams: Datagrams, buffer: Buffer, row: int) -> QuicDatagram:
     start, network = int(datagrams.payload_offset[row]), int(datagrams.network_offset[row])
-    return QuicDatagram(
+    found: QuicDatagram = _decoder().QuicDatagram(
         data=bytes(buffer[start : start + int(datagrams.captured_payload_bytes[row])]),
         source=Endpoint(endpoint_of(buffer, network, 0), int(datagrams.source_port[row])),
         destination=Endpoint(endpoint_of(buffer, network, 1), int(datagrams.destination_port[row])),
         at=int(datagrams.captured_at[row]),
         packet=int(datagrams.number[row]),
     )
+    return found

@@ -6,13 +6,13 @@ what came before, as ``damaged``.
 
 from __future__ import annotations
 
-import itertools
 import socket
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from netdiag.protocols.dns_pairing import UNSPECIFIED, TimedMessage, pair
+from netdiag.protocols.dns_transport import OVER_TLS_PORT, PORT, is_over_https
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.chunk import Chunk
 
@@ -28,10 +28,6 @@ __all__ = [
     "tcp_messages",
     "type_name",
 ]
-
-PORT = 53
-OVER_TLS_PORT = 853
-"""RFC 7858: DNS over TLS is recognised by its port, or by ALPN ``dot``."""
 
 _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
@@ -306,14 +302,6 @@ def _extended_rcode(data: bytes, pos: int, count: int) -> int:
             return int(ttl >> 24) << 4
         pos += 10 + size
     return 0
-
-
-def is_over_https(request_headers: Iterable[tuple[str, str]], response_headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether an exchange is a DNS query over HTTPS (RFC 8484 section 6): its media type is in no other use."""
-    fields = itertools.chain(request_headers, response_headers)
-    return any(
-        name in ("accept", "content-type") and value.startswith("application/dns-message") for name, value in fields
-    )
 
 
 def tcp_messages(
