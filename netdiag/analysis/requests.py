@@ -8,7 +8,7 @@ from netdiag.analysis.dialogue import Dialogue, Leg
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.exchanges import drafts_of, set_up_marks
 from netdiag.analysis.held_up import HeldUp
-from netdiag.analysis.keyless_drafts import keyless_draft
+from netdiag.analysis.keyless.drafts import keyless_draft
 from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import ending_without_a_turn
 from netdiag.analysis.pairing import Lookup

@@ -11,8 +11,10 @@ import numpy as np
 from netdiag.analysis.dialogue import Dialogue, Leg
 from netdiag.analysis.exchange_columns import CODES, MarkTable, arm_of
 from netdiag.analysis.exchanges import handshake_marks
-from netdiag.analysis.keyless import Ends, Sessions, Turns, handshake_end, turns
-from netdiag.analysis.keyless_drafts import finished_mark
+from netdiag.analysis.keyless.drafts import finished_mark
+from netdiag.analysis.keyless.handshake import handshake_end
+from netdiag.analysis.keyless.tables import Ends, Sessions, Turns
+from netdiag.analysis.keyless.turns import turns
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.analysis.unopened import UnopenedTurns, sizes_of

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from netdiag.analysis.keyless import APPLICATION_DATA, Ends, Sessions, Turns, handshake_end, turns
-from netdiag.analysis.keyless_drafts import finished_mark
+from netdiag.analysis.keyless.drafts import finished_mark
+from netdiag.analysis.keyless.handshake import handshake_end
+from netdiag.analysis.keyless.tables import Ends, Sessions, Turns
+from netdiag.analysis.keyless.turns import turns
 from netdiag.analysis.marks import Mark
 from netdiag.protocols.tls import grammar
-from netdiag.protocols.tls.names import TLS13
+from netdiag.protocols.tls.names import TLS13, ContentType
 from netdiag.protocols.tls.suite_names import known_suites
 from netdiag.protocols.tls.suites import suite_of
 from netdiag.records.tls import TlsSession
@@ -121,7 +123,9 @@ _ALERT_13 = 19
 def _hides_alerts(one: Unopened) -> bool:
     """Whether records tell TLS 1.3 where no ServerHello was captured."""
     return any(
-        r.content_type == APPLICATION_DATA and r.length == _ALERT_13 for side in (one.client, one.server) for r in side
+        r.content_type == ContentType.APPLICATION_DATA and r.length == _ALERT_13
+        for side in (one.client, one.server)
+        for r in side
     )
 
 

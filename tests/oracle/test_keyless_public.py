@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import netdiag
-from netdiag.analysis.keyless_drafts import NOT_SEPARABLE
+from netdiag.analysis.keyless.drafts import NOT_SEPARABLE
 from netdiag.records.exchange import Exchange
 from netdiag.records.timing import Method, Phase
 from netdiag.units import NS_PER_MS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdiag.analysis.drafts import Draft
-from netdiag.analysis.keyless import Ends, Turns
+from netdiag.analysis.keyless.tables import Ends, Turns
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.outcomes import Ending, fatal_alert, first_fin, first_reset, last_mark
 from netdiag.records.connection import Connection
