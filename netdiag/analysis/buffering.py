@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from netdiag.analysis.median import median
 from netdiag.analysis.stalls import SIGNS_OF_LIFE, TOGETHER_NS, progress
 from netdiag.records.stream import Delivery, StreamBuffering, StreamEvent
 from netdiag.units import NS_PER_S, format_duration
@@ -108,8 +108,10 @@ def _burst_period_ns(at: Sequence[int]) -> int | None:
     periods = [later - earlier for earlier, later in pairwise(begins)]
     if len(begins) < _FEWEST_BURSTS or len(at) < _BURST_OF * len(begins):
         return None
+    import statistics  # loads much, and few streams come this far
+
     spread = statistics.pstdev(periods) / statistics.fmean(periods)
-    return round(statistics.median(periods)) if spread < _REGULAR else None
+    return round(median(periods)) if spread < _REGULAR else None
 
 
 def burst_factor(events: Sequence[StreamEvent]) -> float | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder, Dissected, dissect
+from netdiag.wire.distinct import distinct
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE, Buffer, Datagrams, Int64, Packets, Window
 from netdiag.wire.tables import RawPackets as Raw
@@ -107,7 +108,7 @@ def _link_types(window: Window) -> set[int]:
     """Of the interfaces that captured something; a packet may name an interface that the file does not describe."""
     interface = window.packets.interface
     alike = len(interface) and (interface == interface[0]).all()
-    used = [int(interface[0])] if alike else np.unique(interface).tolist()
+    used = [int(interface[0])] if alike else distinct(interface).tolist()
     return {window.interfaces[i].link_type for i in used if 0 <= i < len(window.interfaces)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.distinct import distinct
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -70,7 +71,7 @@ class HeldUp:
     def _witnessed(self, chosen: Bool, started_at: int, ended_at: int) -> Witnessed:
         rows = self._stalls.take(chosen & (self._stalls.started_at < ended_at) & (self._stalls.ended_at > started_at))
         begins, ends = np.maximum(rows.started_at, started_at), np.minimum(rows.ended_at, ended_at)
-        packets = np.unique(np.concatenate((rows.first_packet, rows.last_packet)))
+        packets = distinct(np.concatenate((rows.first_packet, rows.last_packet)))
         return Witnessed(
             ns=_union_ns(begins, ends),
             ends_it=bool((rows.ended_at == ended_at).any()),

@@ -7,12 +7,12 @@ window) and the client's own reading go before it.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from netdiag.analysis.held_up import HeldUp, Witnessed
+from netdiag.analysis.median import median
 from netdiag.plain import plain
 from netdiag.records.stream import EventKind, StallCause, StreamEvent, StreamStall
 
@@ -126,8 +126,8 @@ def _pace(at: Sequence[int], place: int) -> tuple[int, float] | None:
     gaps = [*_arrivals(at[max(0, place - NEARBY) : place + 1]), *_arrivals(at[place + 1 : place + 2 + NEARBY])]
     if len(gaps) < FEWEST_ARRIVALS:
         return None
-    usual = statistics.median(gaps)
-    return round(usual), statistics.median(abs(gap - usual) for gap in gaps)
+    usual = median(gaps)
+    return round(usual), median(abs(gap - usual) for gap in gaps)
 
 
 def _arrivals(at: Sequence[int]) -> list[int]:
@@ -220,9 +220,9 @@ def shift_of(at: Sequence[int], place: int) -> int | None:
         return None
     caught_up = _caught_up(at, place + 1, slope)
     since, start = at[place], place + 1 - len(before)  # a float does not hold an epoch's nanoseconds
-    early = statistics.median(t - since - slope * i for i, t in enumerate(before, start))
+    early = median(t - since - slope * i for i, t in enumerate(before, start))
     settled = at[caught_up : caught_up + NEARBY]
-    late = statistics.median(t - since - slope * i for i, t in enumerate(settled, caught_up))
+    late = median(t - since - slope * i for i, t in enumerate(settled, caught_up))
     return round(late - early)
 
 
@@ -239,10 +239,10 @@ def _slope(before: Sequence[int], after: Sequence[int]) -> float | None:
     """Time per event: Theil–Sen over pairs on one side, the side before the gap where it has enough; what came together right after
     the gap may be a backlog and is left out of the other."""
     if len(before) >= _FEWEST_FOR_SLOPE:
-        return statistics.median(_pair_slopes(before))
+        return median(_pair_slopes(before))
     apart = next((i for i in range(1, len(after)) if after[i] - after[i - 1] >= TOGETHER_NS), len(after))
     slopes = [*_pair_slopes(before), *_pair_slopes(after[apart:])]
-    return statistics.median(slopes) if slopes else None
+    return median(slopes) if slopes else None
 
 
 def _pair_slopes(at: Sequence[int]) -> list[float]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from netdiag.analysis.buffering import buffering, burst_factor, events_per_record
+from netdiag.analysis.median import median
 from netdiag.analysis.stalls import SIGNS_OF_LIFE, TOKEN_BEARING, Surroundings, find_stalls
 from netdiag.protocols.turn import Turn
 from netdiag.records.stream import Delivery, EventKind, StallCause, StreamEvent, StreamStall, StreamTiming
@@ -94,7 +94,7 @@ def with_reads(
         stream,
         timeline=timeline,
         chunks_per_read=round(stream.chunks / len(used), 3) if stream.chunks and used else None,
-        read_lag_ns=round(statistics.median(lags)) if lags else None,
+        read_lag_ns=round(median(lags)) if lags else None,
         stalls=_with_late_reads(stream.stalls, find_stalls(timeline, Surroundings(rtt_ns=rtt_ns))),
     )
 

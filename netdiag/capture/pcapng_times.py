@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.capture.facts import FileFacts
+from netdiag.wire.distinct import distinct
 from netdiag.wire.tables import NONE, Bool, Int64, Interface, UInt64
 
 NANO = 1_000_000_000
@@ -18,7 +19,7 @@ def nanoseconds(ticks: UInt64, interface: Int64, timed: Bool, facts: FileFacts) 
     if usable.all() and (interface == interface[:1]).all() and len(ticks):
         out = interface_nanoseconds(ticks, facts.interfaces[int(interface[0])])
     else:
-        for number in np.unique(interface[usable]).tolist():
+        for number in distinct(interface[usable]).tolist():
             rows = usable & (interface == number)
             out[rows] = interface_nanoseconds(ticks[rows], facts.interfaces[number])
     if (out[usable] == NONE).any():

@@ -21,6 +21,7 @@ from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
 from netdiag.stats.labels import mislabelled
 from netdiag.stats.throughput import throughput
+from netdiag.wire.distinct import by_appearance
 from netdiag.wire.tables import NONE, Bool, Int64
 
 LEVEL = 0.95
@@ -162,8 +163,7 @@ def _of_columns(exchanges: ExchangeRows) -> tuple[Statistics, ...]:
     """The same without a record of each exchange; only of those that do not count, to say why."""
     columns = exchanges.columns
     counts = ~columns.pushed & np.isin(columns.outcome, [OUTCOMES.index(outcome) for outcome in _SUCCESS])
-    arms, first = np.unique(columns.arm, return_index=True)
-    return tuple(_of_arm_column(exchanges, counts, int(arm)) for arm in arms[np.argsort(first)])
+    return tuple(_of_arm_column(exchanges, counts, arm) for arm in by_appearance(columns.arm))
 
 
 def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistics:
@@ -172,14 +172,13 @@ def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistic
     good = own & counts
     left_out = (exchanges[place] for place in np.flatnonzero(own & ~counts).tolist())
     values = {**columns.durations_ns, "unattributed": columns.unattributed_ns, "total": columns.total_ns}
-    codes, first = np.unique(columns.outcome[own], return_index=True)
     numbers = np.bincount(columns.outcome[own])
     return Statistics(
         arm=columns.arms[arm],
         n=int(np.count_nonzero(good)),
         excluded=tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in left_out),
         phases={name: spread for name in _ORDER if (spread := _of_column(values.get(name), good, exchanges)).n},
-        outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in codes[np.argsort(first)]},
+        outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in by_appearance(columns.outcome[own])},
     )
 
 

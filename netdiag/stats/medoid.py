@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics as stats
 from collections.abc import Sequence
 
+from netdiag.analysis.median import median as middle_of
 from netdiag.records.exchange import Exchange
 
 
@@ -15,6 +15,6 @@ def medoid(exchanges: Sequence[Exchange]) -> Exchange | None:
         return None
     vectors = [{str(p.name): p.duration_ns for p in e.phases} | {"unattributed": e.unattributed_ns} for e in good]
     names = {name for vector in vectors for name in vector}
-    median = {name: stats.median(vector.get(name, 0) for vector in vectors) for name in names}
+    median = {name: middle_of(vector.get(name, 0) for vector in vectors) for name in names}
     distances = [sum(abs(vector.get(name, 0) - median[name]) for name in names) for vector in vectors]
     return good[distances.index(min(distances))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.distinct import distinct
 from netdiag.wire.octets import Octets
 from netdiag.wire.pieces import pieces_of
 from netdiag.wire.record_header import HEADER_BYTES
@@ -33,7 +34,7 @@ def contents_of(buffer: Buffer, segments: Segments, records: ChainedRecords, row
 
 
 def _put_together(buffer: Buffer, segments: Segments, records: ChainedRecords, rows: Int64) -> Contents:
-    pieces = pieces_of(buffer, segments, np.unique(records.connection[rows]).astype(np.int64))
+    pieces = pieces_of(buffer, segments, distinct(records.connection[rows]).astype(np.int64))
     keys = streams_of(records.take(rows)) * pieces.span + records.stream_offset[rows] + HEADER_BYTES
     length = records.length[rows]
     first = pieces.at_or_before(keys)

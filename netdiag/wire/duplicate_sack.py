@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.distinct import distinct
 from netdiag.wire.options import sack_blocks
 from netdiag.wire.sequence import ACK
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -25,7 +26,7 @@ _LOOKED_AT = 8
 def reported_twice(flows: Flows, rows: Int64, begin: Int64, end: Int64) -> Bool:
     """Of each retransmitted packet (``begin:end`` are its octets): a later duplicate SACK of its peer covers all of it."""
     out = np.zeros(len(rows), np.bool_)
-    reports = _reports(flows, np.unique(flows.stream[rows] ^ 1))
+    reports = _reports(flows, distinct(flows.stream[rows] ^ 1))
     if reports is None:
         return out
     span = int(flows.packets.number.max()) + 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from netdiag.wire.distinct import distinct
 from netdiag.wire.tables import Bool, Int64, Packets
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -33,7 +34,7 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
     for place in np.flatnonzero(again & same_way & ~other_isn).tolist():
         starts[syn[place]] = _closed_between(packets, order, int(syn[place - 1]), int(syn[place]))
     bounds = np.append(np.flatnonzero(new), len(order))
-    for group in np.unique(pair[(again & ~same_way) | (~again & ~new[syn])]).tolist():
+    for group in distinct(pair[(again & ~same_way) | (~again & ~new[syn])]).tolist():
         first, last = np.searchsorted(pair, (group, group + 1)).tolist()
         _one_by_one(packets, order[: bounds[group]], int(bounds[group - 1]), syn[first:last], starts)
     return starts

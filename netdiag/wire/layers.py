@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import field
 
-import numpy as np
-
 from netdiag.plain import plain
 from netdiag.wire.codes import Inner
 from netdiag.wire.cursor import Cursor, Layer
+from netdiag.wire.distinct import distinct
 from netdiag.wire.ip import IP_LAYERS
 from netdiag.wire.link import LINK_LAYERS
 from netdiag.wire.octets import Octets
@@ -64,4 +63,4 @@ def _by_code(cursor: Cursor) -> list[tuple[int, Cursor]]:
     first = int(cursor.code[0])
     if (cursor.code == first).all():
         return [(first, cursor)]
-    return [(code, cursor.take(cursor.code == code)) for code in np.unique(cursor.code).tolist()]
+    return [(code, cursor.take(cursor.code == code)) for code in distinct(cursor.code).tolist()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.distinct import distinct
 from netdiag.wire.tables import Bool, Int64, Packets, UInt32
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -98,7 +99,7 @@ def _bases(packets: Packets, starts: Int64, direction: Int64, syn: Bool) -> tupl
     base[direction[rows]] = packets.seq[rows] + np.uint32(1)
     has_syn[direction[rows]] = True
     several = direction[rows[packets.seq[rows] + np.uint32(1) != base[direction[rows]]]]
-    for one in np.unique(several).tolist():
+    for one in distinct(several).tolist():
         base[one] = _accepted(packets, starts, one)
     return base, has_syn
 
@@ -152,7 +153,7 @@ def _offsets(numbers: UInt32, valid: Bool, base: UInt32, starts: Int64, directio
     relative = (numbers - base[direction]).view(np.int32).astype(np.int64)
     far = valid & ((relative >= _NEAR) | (relative < -_NEAR))
     if far.any():
-        for one in np.unique(direction[far]).tolist():
+        for one in distinct(direction[far]).tolist():
             rows = np.arange(int(starts[one]), int(starts[one + 1]))
             rows = rows[valid[rows]]
             relative[rows] = unwrapped(numbers[rows], int(base[one]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics as stats
-
+from netdiag.analysis.median import median
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.records.exchange import Exchange
 from netdiag.records.server_report import ServerReport, ServerTime
@@ -58,7 +57,7 @@ def _pace(page: Page, stream: StreamTiming) -> None:
         worst = max(stream.gaps_ns)
         named = next((f" ({cause_word(s)})" for s in stream.stalls if s.gap_ns == worst), "")
         parts.append(
-            f"inter-event median {format_ms_readably(round(stats.median(stream.gaps_ns)))}, worst {format_ms_readably(worst)}{named}"
+            f"inter-event median {format_ms_readably(round(median(stream.gaps_ns)))}, worst {format_ms_readably(worst)}{named}"
         )
     if stream.tokens is not None:
         rate = tokens_per_s(stream)

@@ -16,6 +16,7 @@ from netdiag.protocols.tls.keys import is_null
 from netdiag.protocols.tls.names import TLS13, ContentType, HandshakeType
 from netdiag.protocols.tls.suites import suite_of
 from netdiag.wire.contents import contents_of
+from netdiag.wire.distinct import distinct
 from netdiag.wire.octets import BIG32
 from netdiag.wire.stream_order import bounds_of
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments, Table
@@ -214,8 +215,8 @@ def _messages_are_known(buffer: Buffer, segments: Segments, flights: _Flights, s
 
 def _in(values: Int64, chosen: Bool, holds: object) -> Bool:
     """Which of the chosen values meet a condition that is asked once for each distinct one."""
-    distinct = np.unique(values[chosen])
-    return np.isin(values, [value for value in distinct.tolist() if holds(value)])  # type: ignore[operator]
+    asked = distinct(values[chosen])
+    return np.isin(values, [value for value in asked.tolist() if holds(value)])  # type: ignore[operator]
 
 
 def _last_octet_at(records: ChainedRecords, rows: Int64) -> Int64:
@@ -265,7 +266,7 @@ def _finished_rows(flights: _Flights, clients: _Hellos, servers: _Hellos, chosen
     """The client's record that is its Finished; NONE where no record has its size in its place."""
     records, count = flights.records, len(flights.connection)
     lengths = np.full(count, NONE, np.int64)
-    for suite in np.unique(servers.suite[chosen]).tolist():
+    for suite in distinct(servers.suite[chosen]).tolist():
         length = grammar.finished_length(suite_of(suite), TLS13)
         lengths[chosen & (servers.suite == suite)] = NONE if length is None else length
     begin, data, end = flights.begin[0::2], flights.data[0::2], flights.end[0::2]
