@@ -31,6 +31,7 @@ from netdiag.analysis.stream_timing import stream_timing, with_reads
 from netdiag.analysis.third_witness import server_report
 from netdiag.protocols.turn import Turn
 from netdiag.records.analysis import Analysis
+from netdiag.records.anomaly import Anomaly
 from netdiag.records.call import AddressAttempt, Call
 from netdiag.records.connection import Connection, Vantage
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
@@ -88,8 +89,15 @@ def without_packets(recording: Recording, source: Source) -> Analysis:
         connections=tuple(connections),
         exchanges=exchanges,
         calls=_calls(recording, exchanges),
-        anomalies=anomalies,
+        anomalies=(*anomalies, *_said_wrong(heard, places)),
     )
+
+
+def _said_wrong(heard: Mapping[int, Heard], places: Mapping[int, int]) -> Iterable[Anomaly]:
+    """What the peers said against their protocols, by the number of the connection; reads have no frame numbers."""
+    for id_, one in heard.items():
+        for anomaly in one.dialogue.anomalies if id_ in places else ():
+            yield dataclasses.replace(anomaly, connection_id=places[id_], packet=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from netdiag.errors import UsageError
 from netdiag.lab import schedule
 from netdiag.lab.behaviour import Behaviour, from_query, from_text
 from netdiag.lab.clock import ns
+from netdiag.lab.coding import packer
 from netdiag.lab.events import MODELS, EventShape, whole_answer
 from netdiag.lab.schedule import Piece
 
@@ -258,9 +259,9 @@ def _failure(api: str, behaviour: Behaviour) -> Answer:
 def _through_hop(
     status: int, headers: Headers, pieces: list[Piece], behaviour: Behaviour, *, natural_framing: str
 ) -> Answer:
-    if behaviour.gzip:
-        pieces = list(schedule.compressed(pieces, flush=behaviour.gzip_flush))
-        headers = [*headers, ("content-encoding", "gzip")]
+    if behaviour.coding is not None:
+        pieces = list(schedule.compressed(pieces, packer(behaviour.coding), flush=behaviour.coding_flush))
+        headers = [*headers, ("content-encoding", behaviour.coding)]
     pieces = list(schedule.buffered(pieces, behaviour))
     head_due_ns = ns(behaviour.wait_ms)
     if behaviour.buffer_all and pieces:

@@ -73,8 +73,9 @@ class Behaviour:
     """A hop collects for this long."""
     buffer_all: bool = False
     """A hop collects the whole body, and the head with it."""
-    gzip: bool = False
-    gzip_flush: bool = True
+    coding: str | None = None
+    """Content coding of the body: ``gzip``, ``deflate``, ``zstd``, or ``br`` (needs the package brotli)."""
+    coding_flush: bool = True
     """Flush the compressor at each event."""
 
     # --- heads
@@ -132,6 +133,7 @@ _NAMES = {f.name for f in dataclasses.fields(Behaviour)}
 _CHOICES = {
     "framing": ("auto", "length", "chunked", "close"),
     "goaway": ("before", "with", "after"),
+    "coding": ("gzip", "deflate", "zstd", "br"),
 }
 _POSITIVE = ("burst", "body_pieces", "write_calls")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from netdiag.errors import UsageError
 from netdiag.lab.behaviour import Behaviour
 from netdiag.lab.clock import ns
+from netdiag.lab.coding import Packer
 from netdiag.lab.events import KINDS, EventShape
 
 
@@ -101,17 +101,16 @@ def _with_pings(timed: list[_Timed], every_ns: int) -> list[_Timed]:
     return out
 
 
-def compressed(pieces: Iterable[Piece], *, flush: bool) -> Iterator[Piece]:
-    """The pieces through gzip; without ``flush`` most of them come out only at the end."""
-    packer = zlib.compressobj(wbits=31)
+def compressed(pieces: Iterable[Piece], packer: Packer, *, flush: bool) -> Iterator[Piece]:
+    """The pieces through a content coding; without ``flush`` most of them come out only at the end."""
     last = None
     for piece in pieces:
-        data = packer.compress(piece.data) + (packer.flush(zlib.Z_SYNC_FLUSH) if flush else b"")
+        data = packer.pack(piece.data) + (packer.flush() if flush else b"")
         last = piece
         if data:
             yield replace(piece, data=data)
     if last is not None:
-        yield Piece(last.due_ns, "gzip-end", packer.flush())
+        yield Piece(last.due_ns, "coding-end", packer.end())
 
 
 def buffered(pieces: Iterable[Piece], behaviour: Behaviour) -> Iterator[Piece]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from netdiag.protocols import aws_events
 from netdiag.protocols.anomalies import AnomalyLog
-from netdiag.protocols.content_coding import ContentDecoder, decodable
+from netdiag.protocols.content_coding import ContentDecoder, codings_of, obstacle
 from netdiag.protocols.grpc import MessageSplitter, is_grpc, status_of
 from netdiag.protocols.headers import Field, find
 from netdiag.protocols.llm_events import EventClassifier
@@ -46,24 +46,31 @@ class EventBody(Protocol):
         """The body ended (or the capture did): put what was found into the turn."""
 
 
-def open_event_body(
-    fields: Sequence[Field], path: str | None, log: AnomalyLog, *, decode_content: bool = False
-) -> EventBody | None:
+def open_event_body(fields: Sequence[Field], path: str | None, log: AnomalyLog) -> EventBody | None:
     """A reader for the answer with this head to a request for ``path``; None when its content says nothing that netdiag asks for.
 
-    A content coding hides the events unless ``decode_content`` allows to undo it.
+    Content codings are undone under limits; where that cannot be done, ``log`` says why events are not read.
     """
     content_type = find(fields, "content-type")
     if content_type is None:
         return None
     body = _body_for(content_type.partition(";")[0].strip().lower(), path)
-    coding = find(fields, "content-encoding")
-    if body is None or coding is None or isinstance(body, _GrpcBody):
+    codings = () if body is None or isinstance(body, _GrpcBody) else codings_of(find(fields, "content-encoding"))
+    if body is None or not codings:
         return body
-    codings = decodable(coding)
-    if codings is None or (codings and not decode_content):
-        return None
-    return _DecodedBody(body, ContentDecoder(codings), log) if codings else body
+    why_not = obstacle(codings)
+    if why_not is None:
+        return _DecodedBody(body, ContentDecoder(codings), log)
+    if not isinstance(body, _WholeBody):
+        log.add(f"events are not read: {why_not}")
+    return None
+
+
+def may_be_events(fields: Sequence[Field]) -> bool:
+    """Whether ``open_event_body`` has a reader for answers with these fields to any request at all."""
+    content_type = find(fields, "content-type")
+    media = "" if content_type is None else content_type.partition(";")[0].strip().lower()
+    return _body_for(media, "/completions") is not None
 
 
 def _body_for(media: str, path: str | None) -> EventBody | None:

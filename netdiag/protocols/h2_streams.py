@@ -16,9 +16,9 @@ from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.wire.chunk import Moment
 
 MAX_LIVE_STREAMS = 10_000
-_MAX_INTERIM = 100
+MOST_INTERIM = 100
 _MOST_UNASKED = 64
-_MOST_GOAWAYS = 100
+MOST_GOAWAYS = 100
 _MOST_GIVEN_UP = 256
 _FRAME_HEADER_BYTES = 9
 
@@ -40,10 +40,7 @@ class Stream:
 class Streams:
     """All streams, their turns in the order in which they were first seen."""
 
-    def __init__(
-        self, log: AnomalyLog, facts: Http2Facts, ledger: WindowLedger, *, decode_content: bool = False
-    ) -> None:
-        self._decode_content = decode_content
+    def __init__(self, log: AnomalyLog, facts: Http2Facts, ledger: WindowLedger) -> None:
         self.turns: list[Turn] = []
         self._log = log
         self._facts = facts
@@ -128,7 +125,7 @@ class Streams:
             return
         turn = stream.turn
         if _is_interim(section) and not ended and turn.response_first is None:
-            if len(turn.interim) < _MAX_INTERIM:
+            if len(turn.interim) < MOST_INTERIM:
                 turn.interim.append(InterimMoment(status=section.status or 0, moment=first))
             return
         turn.response_bytes += octets
@@ -149,7 +146,7 @@ class Streams:
         turn.response_headers = section.fields
         self._begun(SERVER, stream.server_ended)
         if not ended:
-            stream.sink = open_event_body(section.fields, turn.path, self._log, decode_content=self._decode_content)
+            stream.sink = open_event_body(section.fields, turn.path, self._log)
 
     def data_begin(self, side: int, stream_id: int, length: int, first: Moment) -> Stream | None:
         """A DATA frame header; the frame's own octets are counted here."""
@@ -235,7 +232,7 @@ class Streams:
     def goaway(self, side: int, last_stream_id: int, code: int, moment: Moment) -> None:
         """GOAWAY (RFC 9113 section 6.8): streams above were not processed by its sender."""
         self._goaways += 1
-        if self._goaways > _MOST_GOAWAYS:
+        if self._goaways > MOST_GOAWAYS:
             return
         mine = 1 if side == SERVER else 0  # the client's streams are odd
         for stream_id in [s for s in self._live if s > last_stream_id and s & 1 == mine]:

@@ -22,17 +22,16 @@ from netdiag.wire.chunk import Chunk, Moment
 _MAX_INTERIM = 100
 
 
-def decode(client: Iterable[Chunk], server: Iterable[Chunk], *, decode_content: bool = False) -> Conversation:
+def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation:
     """All turns of one connection. Never raises for what the octets say; both iterables are read to their end, or handed on as a tunnel.
 
-    ``decode_content`` allows to undo gzip and deflate where events are behind them (under limits; nothing of the content is kept).
+    Where events are behind a content coding it is undone, under limits; nothing of the content is kept.
     """
-    return _Decoder(client, server, decode_content=decode_content).run()
+    return _Decoder(client, server).run()
 
 
 class _Decoder:
-    def __init__(self, client: Iterable[Chunk], server: Iterable[Chunk], *, decode_content: bool) -> None:
-        self._decode_content = decode_content
+    def __init__(self, client: Iterable[Chunk], server: Iterable[Chunk]) -> None:
         self._log = AnomalyLog("http/1.1")
         self._client = MessageReader(client, self._log, requests=True)
         self._server = MessageReader(server, self._log, requests=False)
@@ -148,7 +147,7 @@ class _Decoder:
             return
         sink = None
         if framing is not Framing.EMPTY:
-            sink = open_event_body(turn.response_headers, turn.path, self._log, decode_content=self._decode_content)
+            sink = open_event_body(turn.response_headers, turn.path, self._log)
         self._response_body(turn, head, framing, length, sink)
 
     def _response_body(self, turn: Turn, head: Head, framing: Framing, length: int, sink: EventBody | None) -> None:

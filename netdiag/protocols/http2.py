@@ -31,15 +31,13 @@ _MAX_GOAWAYS = 1000
 _SETTING = struct.Struct(">HI")
 
 
-def decode(
-    client: Iterable[Chunk], server: Iterable[Chunk], *, upgraded_from: Turn | None = None, decode_content: bool = False
-) -> Conversation:
+def decode(client: Iterable[Chunk], server: Iterable[Chunk], *, upgraded_from: Turn | None = None) -> Conversation:
     """All turns of one connection. Never raises for what the octets say.
 
     ``upgraded_from`` is the HTTP/1.1 turn that a 101 answered (h2c): stream 1 then has its request, and takes its place.
-    ``decode_content`` allows to undo gzip and deflate where events are behind them (under limits; nothing of the content is kept).
+    Where events are behind a content coding it is undone, under limits; nothing of the content is kept.
     """
-    connection = _Connection(decode_content=decode_content)
+    connection = _Connection()
     if upgraded_from is not None:
         connection.adopt(upgraded_from)
     for side, chunk in _in_order(iter(client), iter(server)):
@@ -68,11 +66,11 @@ def _in_order(client: Iterator[Chunk], server: Iterator[Chunk]) -> Iterator[tupl
 class _Connection:
     """What both directions share."""
 
-    def __init__(self, *, decode_content: bool) -> None:
+    def __init__(self) -> None:
         self.log = AnomalyLog("h2")
         self.facts = Http2Facts()
         self.ledger = WindowLedger()
-        self.streams = Streams(self.log, self.facts, self.ledger, decode_content=decode_content)
+        self.streams = Streams(self.log, self.facts, self.ledger)
         self._unacknowledged: tuple[list[int], list[int]] = ([], [])
         self._sides = _Direction(self, CLIENT), _Direction(self, SERVER)
         self.readers = (

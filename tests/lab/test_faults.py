@@ -175,7 +175,7 @@ def test_a_hop_that_collects_blocks(start_lab: StartLab) -> None:
 
 
 def test_gzip_without_flush_comes_at_the_end(start_lab: StartLab) -> None:
-    server = start_lab(Behaviour(events=5, gap_ms=10, gzip=True, gzip_flush=False))
+    server = start_lab(Behaviour(events=5, gap_ms=10, coding="gzip", coding_flush=False))
     with client_for(server) as client:
         text = client.post(CHAT, json={"stream": True}).text
     assert kinds(text)[-1] == "done"

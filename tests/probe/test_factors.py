@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from netdiag import probe
@@ -123,5 +125,10 @@ def test_what_counts_as_a_first_event() -> None:
     assert not stream.is_in(b"data: half an ev")
     assert stream.is_in(b"ent\n\n")
     assert FirstEvent({"content-type": "application/json"}).is_in(b"{")
-    assert FirstEvent({"content-type": "text/event-stream", "content-encoding": "gzip"}).is_in(b"\x1f\x8b")
+    packed = gzip.compress(b": queued\n\ndata: x\n\n")
+    behind = FirstEvent({"content-type": "text/event-stream", "content-encoding": "gzip"})
+    assert not behind.is_in(packed[:12])
+    assert behind.is_in(packed[12:])
+    assert FirstEvent({"content-type": "text/event-stream", "content-encoding": "gzip"}).is_in(b"no gzip")
+    assert FirstEvent({"content-type": "text/event-stream", "content-encoding": "compress"}).is_in(b"\x1f\x9d")
     assert not FirstEvent({}).is_in(b"")

@@ -48,7 +48,7 @@ def both_http2(client: bytes, server: bytes = b"") -> Callable[[], object]:
 def events(content_type: str, octets: bytes, *, coding: str | None = None) -> Callable[[], object]:
     def run() -> object:
         fields = (("content-type", content_type), *((("content-encoding", coding),) if coding else ()))
-        body = open_event_body(fields, "/v1/responses", AnomalyLog("x"), decode_content=True)
+        body = open_event_body(fields, "/v1/responses", AnomalyLog("x"))
         assert body is not None
         moment = Moment(0, 0, None)
         for i in range(0, len(octets), 1400):

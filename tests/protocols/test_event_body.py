@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import zlib
+from types import SimpleNamespace
 
 import pytest
 
 from netdiag.protocols import dns, http1
-from netdiag.protocols.content_coding import MAX_RATIO, ContentDecoder, decodable
 from netdiag.protocols.conversation import Conversation
 from netdiag.protocols.turn import Turn
 from netdiag.records.stream import EventKind
@@ -27,12 +28,12 @@ def answered(headers: str, *pieces: tuple[float, bytes]) -> list[Chunk]:
     )
 
 
-def decoded(server: list[Chunk], *, decode_content: bool = True) -> Conversation:
-    return http1.decode(ASKED, server, decode_content=decode_content)
+def decoded(server: list[Chunk]) -> Conversation:
+    return http1.decode(ASKED, server)
 
 
-def one(server: list[Chunk], *, decode_content: bool = True) -> Turn:
-    (turn,) = decoded(server, decode_content=decode_content).turns
+def one(server: list[Chunk]) -> Turn:
+    (turn,) = decoded(server).turns
     return turn
 
 
@@ -51,7 +52,25 @@ def test_events_behind_a_coding_have_the_moment_of_the_octets_that_gave_them(cod
     turn = one(server)
     assert [(e.kind, e.deliverable_at / MS) for e in turn.events] == [(EventKind.TEXT, 30), (EventKind.DONE, 80)]
     assert turn.response_body_bytes == len(first) + len(second)
-    assert one(server, decode_content=False).events == []
+
+
+def test_several_events_in_one_compressed_piece_have_its_moment() -> None:
+    compressor = zlib.compressobj(wbits=31)
+    first = flushed(compressor, b"data: 1\n\ndata: 2\n\ndata: 3")
+    second = flushed(compressor, b"\n\n: ping\n\n")
+    turn = one(answered("Content-Type: text/event-stream\nContent-Encoding: gzip", (20, first), (80, second)))
+    assert [(e.kind, e.deliverable_at / MS) for e in turn.events] == [
+        (EventKind.OTHER, 20),
+        (EventKind.OTHER, 20),
+        (EventKind.OTHER, 80),
+        (EventKind.COMMENT, 80),
+    ]
+
+
+def test_lines_of_json_behind_a_coding() -> None:
+    packed = gzip.compress(b'{"response":"Hi","done":false}\n{"response":"","done":true,"eval_count":1}\n')
+    turn = one(answered("Content-Type: application/x-ndjson\nContent-Encoding: gzip", (20, packed)))
+    assert [e.kind for e in turn.events] == [EventKind.TEXT, EventKind.DONE]
 
 
 def test_a_bomb_is_given_up_and_said() -> None:
@@ -71,31 +90,28 @@ def test_damage_is_given_up_and_said() -> None:
     assert "damaged" in conversation.anomalies[0].reason
 
 
-@pytest.mark.parametrize(
-    ("value", "codings"),
-    [
-        (None, ()),
-        ("identity", ()),
-        ("gzip", ("gzip",)),
-        ("deflate, GZIP", ("deflate", "gzip")),
-        ("br", None),
-        ("gzip, gzip, gzip", None),
-    ],
-)
-def test_which_codings_are_undone(value: str | None, codings: tuple[str, ...] | None) -> None:
-    assert decodable(value) == codings
+@pytest.mark.parametrize(("coding", "why"), [("compress", "not known"), ("gzip, gzip, gzip", "more than 2")])
+def test_events_that_cannot_be_read_are_said_not_to_be(coding: str, why: str) -> None:
+    conversation = decoded(
+        answered(f"Content-Type: text/event-stream\nContent-Encoding: {coding}", (20, b"data: x\n\n"))
+    )
+    assert conversation.turns[0].events == []
+    (anomaly,) = conversation.anomalies
+    assert anomaly.reason.startswith("events are not read: ")
+    assert why in anomaly.reason
 
 
-def test_two_codings_are_undone_in_reverse() -> None:
-    decoder = ContentDecoder(("deflate", "gzip"))
-    assert decoder.feed(gzip.compress(zlib.compress(b"hello"))) == b"hello"
-
-
-def test_a_large_step_loses_nothing() -> None:
-    text = bytes(range(256)) * 20_000
-    compressed = gzip.compress(text, 1)
-    assert len(text) < MAX_RATIO * len(compressed)
-    assert ContentDecoder(("gzip",)).feed(compressed) == text
+@pytest.mark.parametrize("installed", [None, SimpleNamespace(Decompressor=object)], ids=["none", "no limit"])
+def test_without_the_library_the_reason_names_it(monkeypatch: pytest.MonkeyPatch, installed: object) -> None:
+    monkeypatch.setitem(sys.modules, "brotli", installed)
+    monkeypatch.setitem(sys.modules, "brotlicffi", None)
+    conversation = decoded(answered("Content-Type: text/event-stream\nContent-Encoding: br", (20, b"x")))
+    assert (
+        conversation.anomalies[0].reason
+        == "events are not read: their content coding br needs the package brotli, 1.2 or later"
+    )
+    whole = decoded(answered("Content-Type: application/json\nContent-Encoding: br", (20, b"x")))
+    assert (whole.anomalies, whole.turns[0].tokens) == ([], None)
 
 
 @pytest.mark.parametrize(
