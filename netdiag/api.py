@@ -20,9 +20,6 @@ from netdiag.errors import KeyLogError, UsageError
 from netdiag.parallel import default_jobs, map_threaded
 from netdiag.protocols.tls.keylog import KeyLog, merge_keylogs
 from netdiag.records.analysis import Analysis
-from netdiag.records.command import CommandRun
-from netdiag.records.labels import exchange_of
-from netdiag.records.lanes import ExchangeLanes
 from netdiag.records.source import EvidenceLevel, Secrets, Source
 from netdiag.stats.distribution import statistics
 from netdiag.wire.codes import link_type_name
@@ -32,6 +29,8 @@ if TYPE_CHECKING:
     from netdiag.probe.command import CommandConfig, Observation
     from netdiag.probe.measure import Measurement
     from netdiag.probe.plan import ProbeConfig
+    from netdiag.records.command import CommandRun
+    from netdiag.records.lanes import ExchangeLanes
     from netdiag.records.verification import Verification
 
 __all__ = ["analyze", "annotate", "aprobe", "lanes", "observe", "open_capture", "probe", "run_command"]
@@ -101,6 +100,7 @@ def run_command(config: CommandConfig | Sequence[str], **options: Any) -> Comman
     says so. Raises ``ToolMissing`` when the program cannot be started and ``Unavailable`` when nothing may capture here.
     """
     from netdiag.probe.command import CommandConfig, observed
+    from netdiag.records.command import CommandRun
 
     plan = config if isinstance(config, CommandConfig) else CommandConfig(command=tuple(config), **options)
     with observed(plan) as observation:
@@ -125,6 +125,7 @@ def lanes(
     input, which cannot be read again), and what ``analyze`` raises.
     """
     from netdiag.analysis.behind import behind
+    from netdiag.records.labels import exchange_of
 
     if os.fspath(path) == "-":
         raise UsageError("standard input cannot be read again for its packets; give a file")

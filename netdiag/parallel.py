@@ -10,9 +10,12 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -38,10 +41,17 @@ def map_threaded(function: Callable[[Thing], Result], things: Iterable[Thing], j
     if jobs < 2:
         yield from map(function, things)
         return
+    coming = iter(things)
+    ahead = list(islice(coming, 2))
+    if len(ahead) < 2:  # threads are not worth loading
+        yield from map(function, ahead)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting: deque[Future[Result]] = deque()
     with _frequent_switches(), ThreadPoolExecutor(jobs, "netdiag") as threads:
         try:
-            for thing in things:
+            for thing in chain(ahead, coming):
                 waiting.append(threads.submit(function, thing))
                 if len(waiting) > jobs:
                     yield waiting.popleft().result()

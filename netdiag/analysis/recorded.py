@@ -20,7 +20,8 @@ from netdiag.protocols.tls.keylog import parse_keylog
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection, Side, Sides, Vantage
 from netdiag.records.exchange import Outcome
-from netdiag.records.recording import ClientConnection, ClientRequest, Recording, SocketOperation, Span, TcpInfo
+from netdiag.records.recording import ClientConnection, ClientRequest, Recording, SocketOperation, Span
+from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.timing import Clock
 from netdiag.wire.tables import NONE, SegmentKind, Segments
 from netdiag.wire.tls_records import chain

@@ -24,6 +24,7 @@ from netdiag.protocols.tls.regular import Handshakes, regular_handshakes
 from netdiag.protocols.tls.suites import suite_of
 from netdiag.records.exchange import Outcome
 from netdiag.records.tls import TlsSession
+from netdiag.wire.distinct import distinct
 from netdiag.wire.measure import Openings
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
 from netdiag.wire.tls_records import ChainedRecords
@@ -70,7 +71,7 @@ def _sessions(handshakes: Handshakes, openings: Openings) -> Sessions:
     tls13 = handshakes.version == TLS13
     finished, overhead = np.zeros(len(handshakes), np.int32), np.full(len(handshakes), NONE, np.int32)
     parameters = handshakes.version << 16 | handshakes.suite
-    for one in np.unique(parameters).tolist():
+    for one in distinct(parameters).tolist():
         sizes = sizes_of(version_name(one >> 16), suite_of(one & 0xFFFF).name)
         finished[parameters == one], overhead[parameters == one] = sizes.finished_length, sizes.overhead
     hidden = np.where(tls13 & handshakes.offers_h2, NONE, 0)

@@ -8,16 +8,18 @@ import mmap
 import os
 import stat
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from netdiag.capture.formats import LONGEST_MAGIC_BYTES, SAMPLE_BYTES, may_be_capture
 from netdiag.errors import CaptureFileError
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.tables import Buffer
+
+if TYPE_CHECKING:
+    import tempfile
 
 DEFAULT_MAX_BYTES = 64 << 30
 """Of what is spooled or decompressed."""
@@ -223,6 +225,8 @@ class _Readable(io.RawIOBase):
 
 
 def _spool(codec: tuple[str, Codec] | None, start: bytes, file: BinaryIO, path: str | None, max_bytes: int) -> Spooled:
+    import tempfile
+
     suffix, decompress = codec or ("", None)
     counter = _Counter(start, file)
     spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - closed in _buffer_of, or below

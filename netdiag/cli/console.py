@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -71,7 +70,10 @@ def width_of(stream: TextIO) -> int:
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
-    return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns if stream.isatty() else PIPED_WIDTH
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or PIPED_WIDTH if stream.isatty() else PIPED_WIDTH
+    except (OSError, ValueError):
+        return PIPED_WIDTH
 
 
 def console(stream: TextIO | None = None) -> Console:

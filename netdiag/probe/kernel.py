@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from netdiag.records.recording import TcpInfo
+from netdiag.records.tcp_info import TcpInfo
 
 # linux/net_tstamp.h
 _SO_TIMESTAMPING = 37

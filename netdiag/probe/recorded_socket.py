@@ -14,7 +14,8 @@ from netdiag.probe import kernel
 from netdiag.probe.clock import ProbeClock
 from netdiag.probe.failures import read_failure
 from netdiag.probe.limits import Deadline, deadline
-from netdiag.records.recording import SocketOperation, TcpInfo
+from netdiag.records.recording import SocketOperation
+from netdiag.records.tcp_info import TcpInfo
 
 READ_BYTES = 1 << 18
 WRITE_BYTES = 1 << 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -66,6 +65,8 @@ def _client(header: bytes) -> Endpoint | None:
     family, body = header[13], header[_V2_HEADER_BYTES:]
     if not header[12] & 1 or family >> 4 not in (1, 2):  # LOCAL, or neither IPv4 nor IPv6
         return None
+    import socket
+
     kind, size = (socket.AF_INET, 4) if family >> 4 == 1 else (socket.AF_INET6, 16)
     if len(body) < 2 * size + 4:
         return None

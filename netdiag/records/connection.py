@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from netdiag.records.endpoint import Endpoint
-from netdiag.records.recording import TcpInfo
+from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.tls import TlsSession
 
 

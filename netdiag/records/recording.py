@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from netdiag.records.call import AddressAttempt, Call
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.exchange import InterimResponse, Outcome
+from netdiag.records.tcp_info import TcpInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +39,6 @@ class SocketOperation:
     asked_at: int | None = None
     """Of a read: when the application began to ask for these octets. Between the previous read's end and this it was busy elsewhere,
     and the one stamp of a read stands for all that had come meanwhile."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TcpInfo:
-    """``TCP_INFO`` (linux/tcp.h) read just before the close or after a request; a field that this kernel lacks is None."""
-
-    rtt_ns: int | None = None
-    min_rtt_ns: int | None = None
-    total_retransmissions: int | None = None
-    received_out_of_order: int | None = None
-    delivery_rate_bytes_per_s: int | None = None
-    busy_ns: int | None = None
-    receive_window_limited_ns: int | None = None
-    send_buffer_limited_ns: int | None = None
-    snd_mss_bytes: int | None = None
-    congestion_control: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -94,7 +95,7 @@ def test_the_cap_holds_for_everything_that_is_spooled(compress: Callable[[bytes]
 def test_large_spools_are_mapped_from_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = pcap(FRAMES * 60)
     assert len(raw) > compression.IN_MEMORY_BYTES
-    monkeypatch.setattr(compression.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open_capture(io.BytesIO(gzip.compress(raw))) as capture:
         assert not isinstance(capture.buffer, bytes)
         assert sum(len(w.packets) for w in capture.windows()) == 60 * len(FRAMES)

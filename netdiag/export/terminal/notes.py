@@ -9,7 +9,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of
-from netdiag.records.recording import TcpInfo
+from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.timing import Clock, Method, Phase, PhaseName
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_ms_readably
