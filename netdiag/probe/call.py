@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from netdiag.probe.attempts import MAX_REDIRECTS, Pause, RetryPolicy, next_pause
-from netdiag.probe.client import ArmClient, Finished, Place, Target
+from netdiag.probe.client import ArmClient, Finished, Target
+from netdiag.probe.client_request import Place
 from netdiag.probe.plan import ProbeConfig, Trial
 from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Outcome

@@ -7,33 +7,24 @@ import dataclasses
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 import httpx
 
 from netdiag.probe import tracker
-from netdiag.probe.backend import RecordingBackend, SessionCache
+from netdiag.probe.backend import RecordingBackend
+from netdiag.probe.client_request import Place, abandoned_of, client_request, ending_of
 from netdiag.probe.connection_log import Recorder
-from netdiag.probe.failures import outcome_of, reason_of
 from netdiag.probe.first_event import FirstEvent
 from netdiag.probe.plan import Arm, ProbeConfig
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.tls import KeyLog, client_context
+from netdiag.probe.tls_offer import SessionCache, TlsOffer
 from netdiag.probe.tracker import RequestTracker
 from netdiag.probe.transport import RecordingTransport
-from netdiag.protocols.redact import is_secret_name, redact_headers, redact_target, redact_text
-from netdiag.records.exchange import Outcome
+from netdiag.protocols.redact import is_secret_name
 from netdiag.records.recording import ClientRequest
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a request stands in the plan."""
-
-    attempt: int
-    arm: str
-    trial: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +65,23 @@ class ArmClient:
         self._backend = RecordingBackend(
             recorder,
             resolver,
-            protocol=arm.protocol,
+            self._offer(keylog),
             family=arm.family,
-            tls_timeout_s=config.tls_timeout_s,
             allow_link_local=config.allow_link_local,
-            sessions=SessionCache() if arm.warmth == "resumed" else None,
-            proxy_context=client_context(cacert=config.cacert, insecure=config.insecure, keylog=keylog)
-            if self._proxy is not None and self._proxy.url.scheme == "https"
-            else None,
         )
         self._client = self._new_client()
+
+    def _offer(self, keylog: KeyLog) -> TlsOffer:
+        config = self._config
+        tls_to_proxy = self._proxy is not None and self._proxy.url.scheme == "https"
+        return TlsOffer(
+            protocol=self.arm.protocol,
+            sessions=SessionCache() if self.arm.warmth == "resumed" else None,
+            timeout_s=config.tls_timeout_s,
+            proxy_context=client_context(cacert=config.cacert, insecure=config.insecure, keylog=keylog)
+            if tls_to_proxy
+            else None,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -188,37 +186,10 @@ class ArmClient:
         whole: bool,
     ) -> Finished:
         limit = f"stopped reading after {self._config.max_body_bytes} octets of body, the limit"
-        outcome, error = conclude(response, failure, whole=whole, unfinished=limit)
-        log = track.connection
-        record = ClientRequest(
-            id=0,  # numbers are given when all is over
-            call_id=0,
-            attempt=place.attempt + len(track.abandoned),
-            arm=place.arm,
-            trial=place.trial,
-            connection_id=None if log is None else log.id,
-            stream_id=track.stream_id,
-            method=request.method,
-            url=redact_target(str(request.url)),
-            authority=request.url.netloc.decode("ascii"),
-            path=redact_target(request.url.raw_path.decode("ascii")),
-            reused=track.reused,
-            submitted_at=track.submitted_at,
-            assigned_at=track.assigned_at,
-            first_write_at=track.first_write_at,
-            last_write_at=track.last_write_at,
-            headers_at=track.headers_at,
-            last_read_at=track.last_read_at,
-            ended_at=track.ended_at or track.last_read_at or self._recorder.clock.now(),
-            protocol=None if response is None else _protocol(response),
-            status=None if response is None else response.status_code,
-            interim=tuple(track.interim),
+        ending = ending_of(response, failure, whole=whole, unfinished=limit)
+        record = dataclasses.replace(
+            client_request(place, track, request, response, ending),
             request_bytes=len(target.body or b"") if track.last_write_at is not None else None,
-            response_bytes=None if response is None else sum(size for _, size in track.body_reads),
-            outcome=outcome,
-            error=None if error is None else redact_text(error),
-            body_reads=tuple(track.body_reads),
-            response_headers=() if response is None else redact_headers(_header_pairs(response)),
         )
         return Finished(
             record,
@@ -227,58 +198,6 @@ class ArmClient:
             _redirect(response),
             abandoned=abandoned_of(record, track),
         )
-
-
-def abandoned_of(record: ClientRequest, track: RequestTracker) -> tuple[ClientRequest, ...]:
-    """Rows for what went to connections that were dead, made from the row of the attempt that lived."""
-    first = record.attempt - len(track.abandoned)
-    return tuple(
-        dataclasses.replace(
-            record,
-            attempt=first + place,
-            connection_id=None if one.connection is None else one.connection.id,
-            stream_id=one.stream_id,
-            reused=one.reused,
-            submitted_at=one.submitted_at,
-            assigned_at=one.assigned_at,
-            first_write_at=one.first_write_at,
-            last_write_at=one.last_write_at,
-            headers_at=None,
-            last_read_at=None,
-            ended_at=one.ended_at,
-            protocol=None,
-            status=None,
-            interim=(),
-            response_bytes=None,
-            outcome=Outcome.CLOSED_EARLY,
-            error="the server had given this connection up; sent again on another one",
-            body_reads=(),
-            response_headers=(),
-        )
-        for place, one in enumerate(track.abandoned)
-    )
-
-
-def conclude(
-    response: Any, failure: BaseException | None, *, whole: bool, unfinished: str
-) -> tuple[Outcome, str | None]:
-    """The outcome of a request and, where it is not a whole response, why. ``unfinished`` is the reason for a body not read to its end."""
-    if failure is not None:
-        return outcome_of(failure), reason_of(failure)
-    if response is None:
-        return Outcome.UNKNOWN, None
-    if not whole:
-        return Outcome.INCOMPLETE, unfinished
-    return (Outcome.HTTP_ERROR if response.status_code >= 400 else Outcome.OK), None
-
-
-def _protocol(response: httpx.Response) -> str:
-    """As ``records.Exchange.protocol``."""
-    return "h2" if response.http_version == "HTTP/2" else response.http_version.lower()
-
-
-def _header_pairs(response: httpx.Response) -> list[tuple[str, str]]:
-    return [(n.decode("latin-1"), v.decode("latin-1")) for n, v in response.headers.raw]
 
 
 def _redirect(response: httpx.Response | None) -> str | None:

@@ -38,6 +38,10 @@ class ConnectTimedOut(httpcore.ConnectTimeout):
     outcome = Outcome.TIMEOUT_CONNECT
 
 
+class TlsHandshakeTimedOut(ConnectTimedOut):
+    """Connected, but the handshake took too long."""
+
+
 class TlsFailed(httpcore.ConnectError):
     """The handshake ended in an alert, a rejected certificate, a closed connection or silence."""
 

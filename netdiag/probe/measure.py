@@ -25,7 +25,8 @@ from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable, UsageErro
 from netdiag.probe import kernel
 from netdiag.probe.attempts import policy_named, worst_case_ns, worst_case_obeying_ns
 from netdiag.probe.clock import ProbeClock
-from netdiag.probe.observe import Observation, instrumented
+from netdiag.probe.observation import Observation
+from netdiag.probe.observe import instrumented
 from netdiag.probe.plan import ProbeConfig
 from netdiag.probe.resolver import Resolver
 from netdiag.probe.run import Progress, run

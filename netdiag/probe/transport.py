@@ -52,10 +52,10 @@ class RecordingTransport(httpx.BaseTransport):
         keep_alive: bool,
         proxy: httpx.Proxy | None = None,
     ) -> None:
-        http2 = backend.protocol == "h2"
+        http2 = backend.offer.protocol == "h2"
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
-            proxy=None if proxy is None else _proxy(proxy, backend.proxy_context),
+            proxy=None if proxy is None else _proxy(proxy, backend.offer.proxy_context),
             max_connections=max_connections,
             max_keepalive_connections=max_connections if keep_alive else 0,
             keepalive_expiry=None,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from netdiag.lab import Behaviour
-from netdiag.probe.backend import is_off_limits
+from netdiag.probe.permitted import is_off_limits
 from netdiag.probe.plan import ProbeConfig
 from netdiag.probe.run import run
 from netdiag.records.exchange import Outcome
