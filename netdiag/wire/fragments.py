@@ -326,10 +326,12 @@ def _map_tcp(
 def _tcp_rows(
     packet: Pending, values: dict[str, int], header_place: int, payload_place: int, tunnelled: int | None
 ) -> list[dict[str, Any]]:
-    """One row per fragment that carries payload or the header. SYN stays with the header, FIN and PSH go with the last octet."""
+    """One row per fragment that carries payload or the header. SYN stays with the header, FIN and PSH go with the last octet. A segment
+    without payload has nothing but its arrival: that of the fragment that makes it whole."""
     end = payload_place + values["payload_bytes"]
     moved = (FIN | PSH) if end > payload_place else 0
     rows: list[dict[str, Any]] = []
+    completes = max(packet.pieces, key=lambda p: p.number)
     with_header = next(p for p in sorted(packet.pieces, key=lambda p: p.place) if p.place + p.length > header_place)
     reached = payload_place
     for piece in sorted(packet.pieces, key=lambda p: p.place):
@@ -339,24 +341,31 @@ def _tcp_rows(
             continue
         length = max(0, last - first)
         has_header = piece is with_header
-        header_whole = has_header and payload_place <= piece.place + piece.captured
+        header_whole = not has_header or payload_place <= piece.place + piece.captured
+        arrives = piece if end > payload_place else completes
         flags = values["flags"] & ~moved if has_header else values["flags"] & ACK
         if length and last == end:
             flags |= values["flags"] & moved
         offset = piece.at + (first if length else min(first, piece.place + piece.length)) - piece.place
+        header_bytes = values["header_bytes"] if has_header else 20
+        if not header_whole:
+            header_bytes = max(0, piece.place + piece.captured - header_place) & -4
+            offset = piece.at + header_place - piece.place + header_bytes
         rows.append(
             {
                 **values,
-                "number": piece.number,
-                "captured_at": piece.captured_at,
-                "interface": piece.interface,
+                "number": arrives.number,
+                "captured_at": arrives.captured_at,
+                "interface": arrives.interface,
                 "network_offset": piece.network if tunnelled is None else tunnelled,
                 "seq": (values["seq"] + _advance(values["flags"], first - payload_place, has_header)) % 2**32,
                 "flags": flags,
                 "payload_offset": offset,
                 "payload_bytes": length,
-                "captured_payload_bytes": max(0, min(length, piece.at + piece.captured - offset)),
-                "header_bytes": values["header_bytes"] if header_whole else 20,
+                "captured_payload_bytes": max(0, min(length, piece.at + piece.captured - offset))
+                if header_whole
+                else 0,
+                "header_bytes": header_bytes,
             }
         )
         reached = max(reached, last)

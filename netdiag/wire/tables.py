@@ -117,8 +117,8 @@ class Packets(Table):
     network_offset: Int64
     """Where the (innermost) IP header begins in the buffer."""
     header_bytes: UInt8
-    """Length of the TCP header (data offset × 4): options lie at ``payload_offset - header_bytes + 20``. Less where the snap length cut
-    the options; 20 in later fragments of a packet."""
+    """Length of the TCP header (data offset × 4): options lie at ``payload_offset - header_bytes + 20``. Less where the snap length or
+    the end of an IP fragment cut the header; 20 in later fragments of a packet."""
     ip_id: Int32
     """IPv4 identification; NONE for IPv6."""
     hop_limit: UInt8

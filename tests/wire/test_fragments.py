@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from netdiag.capture.source import open_capture
+from netdiag.wire.connections import track
 from netdiag.wire.decode import Decoder, decode, dissect
+from netdiag.wire.endpoints import endpoints
 from netdiag.wire.fragments import MAX_PENDING
 from netdiag.wire.tables import Datagrams, Packets, Window
 from tests.support.encapsulations import ENCAPSULATIONS, SEQ
@@ -112,6 +114,25 @@ def test_options_stay_reachable_when_the_first_fragment_holds_the_header() -> No
     start = int(packets.payload_offset[0]) - 12
     assert bytes(window.buffer[start : start + 4]) == b"\x01\x01\x08\x0a"
     assert set(packets.header_bytes.tolist()[1:]) == {20}
+
+
+def test_a_header_in_fragments_shows_its_ports_and_arrives_with_the_last() -> None:
+    window = window_of(timed(fragments_v4(tcp(source_port=12345, destination_port=8080, seq=7, flags=SYN), 8)))
+    packets = decode(window).packets
+    flows = track(packets, window.buffer)
+    assert endpoints(flows, window.buffer).of(0) == (("10.0.0.1", 12345), ("10.0.0.2", 8080))
+    assert (packets.number.tolist(), packets.flags.tolist()) == ([3], [SYN])
+
+
+def test_a_header_cut_by_the_snap_length_inside_a_fragment_has_the_options_that_are_there() -> None:
+    frames = fragments_v4(SEGMENT, 512)
+    header_at = len(frames[0]) - 512
+    (window,) = open_capture(io.BytesIO(pcap(timed(frames), snap_bytes=header_at + 24))).windows()
+    packets = decode(window).packets
+    assert packets.header_bytes.tolist()[0] == 24
+    assert packets.captured_payload_bytes.tolist()[0] == 0
+    start = int(packets.payload_offset[0]) - 24
+    assert int.from_bytes(window.buffer[start : start + 2], "big") == 40000
 
 
 def test_incomplete_packets_are_counted_not_guessed() -> None:
