@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
@@ -10,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from netdiag.lab import Behaviour
-from netdiag.probe.permitted import is_off_limits
 from netdiag.probe.plan import ProbeConfig
 from netdiag.probe.run import run
 from netdiag.records.exchange import Outcome
+from netdiag.records.recording import Recording
 from tests.support.lab import StartLab
 from tests.support.probing import NS_PER_MS, connection_of, probe_lab
 
@@ -111,23 +112,54 @@ def test_constant_refusals_end_the_run(start_lab: StartLab) -> None:
     assert "rate-limited" in (recording.ended_early or "")
 
 
-@pytest.mark.parametrize(
-    ("address", "forbidden"),
-    [
-        ("169.254.169.254", True),
-        ("169.254.1.1", True),
-        ("fe80::1", True),
-        ("fd00:ec2::254", True),
-        ("::ffff:169.254.169.254", True),
-        ("100.100.100.200", True),
-        ("127.0.0.1", False),
-        ("10.0.0.1", False),
-        ("192.0.2.1", False),
-        ("2001:db8::1", False),
-    ],
-)
-def test_addresses_off_limits(address: str, forbidden: bool) -> None:
-    assert is_off_limits(address) is forbidden
+def test_a_round_that_the_server_breaks_is_made_again(start_lab: StartLab) -> None:
+    server = start_lab(Behaviour(fail_first=3, fail_status=503, retry_after_ms="1"))  # the uncounted round and one call
+    recording = probe_lab(server, trials=3)
+    assert recording.broken_rounds == 1
+    assert recording.ended_early is None
+    rounds = [(r.trial, r.status) for r in recording.requests]
+    assert sorted(rounds[:4]) == [(0, 503), (0, 503), (1, 200), (1, 503)]
+    assert rounds[4:] == [(n, 200) for n in (4, 4, 2, 2, 3, 3)]
+    assert {r.arm for r in recording.requests[4:6]} == {"h1", "h2"}
+
+
+def test_one_arm_alone_has_no_pairs_to_break(start_lab: StartLab) -> None:
+    server = start_lab(Behaviour(fail_first=2, fail_status=503, retry_after_ms="1"))
+    recording = probe_lab(server, trials=2, arms=("h1",))
+    assert [(r.trial, r.status) for r in recording.requests] == [(0, 503), (1, 503), (2, 200)]
+    assert recording.broken_rounds == 0
+
+
+def test_too_many_broken_rounds_end_the_run(start_lab: StartLab) -> None:
+    server = start_lab(Behaviour(status=429, retry_after_ms="1"))
+    recording = probe_lab(server, arms=("h1", "h2"), trials=2)
+    assert "rate-limited" in (recording.ended_early or "")
+    assert recording.broken_rounds <= 3
+    assert len(recording.requests) <= 8
+
+
+def test_a_gap_between_calls(start_lab: StartLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netdiag.probe.run.GAP_S", 0.1)
+    gaps = gaps_ns(probe_lab(start_lab(), trials=2))
+    assert len(gaps) == 5
+    assert min(gaps) >= 100 * NS_PER_MS
+    assert min(gaps_ns(probe_lab(start_lab(), trials=2, idle_s=0.0))) < 100 * NS_PER_MS
+    assert min(gaps_ns(probe_lab(start_lab(), arms=("h1+warm",), trials=2))) >= 100 * NS_PER_MS
+
+
+def test_far_away_the_gap_is_five_round_trips(start_lab: StartLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netdiag.probe.run.GAP_S", 0.001)
+    monkeypatch.setattr("netdiag.probe.run.GAP_ROUND_TRIPS", 2_000)
+    recording = probe_lab(start_lab(), trials=2, arms=("h1",))
+    tcp = recording.connections[0].tcp
+    assert tcp is not None
+    assert min(gaps_ns(recording)) >= 2_000 * (tcp.ended_at - tcp.started_at)
+
+
+def gaps_ns(recording: Recording) -> list[int]:
+    """From the end of each call to the beginning of the next."""
+    rows = recording.requests
+    return [later.submitted_at - earlier.ended_at for earlier, later in itertools.pairwise(rows)]
 
 
 def test_metadata_is_not_asked() -> None:
