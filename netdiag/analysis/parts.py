@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PART_PACKETS = 1 << 17
 
 
-RECENT = 2
+RECENT = 1
 FEW = 8
 """So many records of a part that is not there are made one by one, before the whole part is made for them."""
 
@@ -191,7 +191,7 @@ class Parts:
         self._first = np.array([slot.first for slot in self._slots], np.int64)
         self._number = _numbers(first_packets) if len(load) > 1 else None
         self._agree_on_copies()
-        self.connections: Rows[Connection] = Rows(base, self._connection)
+        self.connections: Rows[Connection] = Rows(base, self._connection, self.number_of)
 
     def __len__(self) -> int:
         return len(self.connections)
@@ -259,14 +259,20 @@ class Parts:
 
     def draft(self, connection: int, ordinal: int) -> Draft:
         """An exchange by the id of its connection, and its place among that one's."""
-        number = connection if self._number is None else int(self._number[1][connection])
+        number = self.number_of(connection)
         draft = self._slot(number).draft(number, ordinal)
-        if number == connection or draft.connection is None:
-            return draft
-        return dataclasses.replace(draft, connection=dataclasses.replace(draft.connection, id=connection))
+        if number != connection and draft.connection is not None:
+            draft = dataclasses.replace(draft, connection=dataclasses.replace(draft.connection, id=connection))
+        if draft.connection is not None:  # whoever asks for a request mostly asks for its connection next
+            self.connections.keep(connection, draft.connection)
+        return draft
+
+    def number_of(self, id: int) -> int:
+        """Of a connection, while they are counted partition by partition."""
+        return id if self._number is None else int(self._number[1][id])
 
     def _connection(self, i: int) -> Connection:
-        number = i if self._number is None else int(self._number[1][i])
+        number = self.number_of(i)
         found = self._slot(number).connection(number)
         return found if number == i else dataclasses.replace(found, id=i)
 
@@ -344,7 +350,13 @@ class _Numbered:
 
     def rows(self) -> ExchangeRows:
         """By id."""
-        return ExchangeRows(self._columns, self._exchange, self._release)
+        rows = ExchangeRows(self._columns, self._exchange, self._release)
+        rows.near = self._near
+        return rows
+
+    def _near(self, i: int) -> int:
+        row = int(self._order[i])
+        return self._parts.number_of(int(self._connection[row])) if row < self._own else len(self._parts)
 
     def _exchange(self, i: int) -> Exchange:
         row = int(self._order[i])

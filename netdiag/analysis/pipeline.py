@@ -20,7 +20,7 @@ from netdiag.analysis.part import Context
 from netdiag.analysis.parts import Parts
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
-from netdiag.analysis.storage import InMemory, Storage
+from netdiag.analysis.storage import InMemory, Loaded, Storage
 from netdiag.analysis.unreachable import unreachable
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
@@ -28,7 +28,7 @@ from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
 from netdiag.wire.connections import Grouped, group
 from netdiag.wire.icmp import IcmpError
-from netdiag.wire.tables import Packets, Window
+from netdiag.wire.tables import Window
 
 if TYPE_CHECKING:
     from netdiag.protocols.tls.keylog import KeyLog
@@ -87,8 +87,9 @@ def analyse(
     )
 
 
-def _group(packets: Callable[[], Packets], gathered: Gathered) -> Grouped:
-    return group(packets(), gathered.buffer, gathered.tcp_last_at)
+def _group(load: Callable[[], Loaded], gathered: Gathered) -> Grouped:
+    packets, buffer = load()
+    return group(packets, gathered.buffer if buffer is None else buffer, gathered.tcp_last_at)
 
 
 def _addresses(resolutions: Iterable[NameResolution]) -> frozenset[str]:

@@ -11,10 +11,12 @@ Row = TypeVar("Row")
 class Rows(Sequence[Row]):
     """``count`` records; number ``i`` is ``make(i)``, called once at most."""
 
-    __slots__ = ("_count", "_made", "_make")
+    __slots__ = ("_count", "_made", "_make", "near")
 
-    def __init__(self, count: int, make: Callable[[int], Row]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Row], near: Callable[[int], int] | None = None) -> None:
         self._make = make
+        self.near = near
+        """Ranks the rows by where they come from: rows of like rank are cheaper one after the other."""
         self._count = count
         self._made: dict[int, Row] = {}
 
@@ -27,7 +29,7 @@ class Rows(Sequence[Row]):
     def __getitem__(self, place: slice) -> Sequence[Row]: ...
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
         if isinstance(place, slice):
-            return tuple(self[i] for i in range(*place.indices(len(self))))
+            return tuple(self.those(range(*place.indices(len(self)))))
         number = place if place >= 0 else self._count + place
         if not 0 <= number < self._count:
             raise IndexError(f"row {place} of {self._count}")
@@ -35,6 +37,17 @@ class Rows(Sequence[Row]):
         if row is None:
             row = self._made[number] = self._make(number)
         return row
+
+    def those(self, places: Sequence[int]) -> list[Row]:
+        """The rows at these places, made in the order in which that costs least."""
+        if self.near is not None:
+            for place in sorted(places, key=self.near):
+                self[place]
+        return [self[place] for place in places]
+
+    def keep(self, place: int, row: Row) -> None:
+        """A row that was made elsewhere already."""
+        self._made.setdefault(place, row)
 
     def __iter__(self) -> Iterator[Row]:
         return (self[i] for i in range(len(self)))

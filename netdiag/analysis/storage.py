@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES
-from netdiag.wire.tables import Int64, Packets
+from netdiag.wire.tables import Buffer, Int64, Packets
+
+
+class Loaded(NamedTuple):
+    """Packets of some endpoint pairs, in file order."""
+
+    packets: Packets
+    buffer: Buffer | None = None
+    """What their offsets point into, where that is not the capture itself."""
 
 
 class Storage(Protocol):
@@ -24,7 +32,7 @@ class Storage(Protocol):
         """The packets of one window, in file order; ``read`` is the share of the file that has been read."""
         ...
 
-    def partitions(self) -> Sequence[Callable[[], Packets]]:
+    def partitions(self) -> Sequence[Callable[[], Loaded]]:
         """After the last window: each partition's packets, in file order."""
         ...
 
@@ -53,11 +61,11 @@ class InMemory:
         """As ``Storage``."""
         self._parts.append(packets)
 
-    def partitions(self) -> Sequence[Callable[[], Packets]]:
+    def partitions(self) -> Sequence[Callable[[], Loaded]]:
         """One."""
         packets = joined(self._parts)
         self._parts = [packets]
-        return [lambda: packets]
+        return [lambda: Loaded(packets)]
 
     def put(self, columns: Int64) -> Callable[[], Int64]:
         """As ``Storage``."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import mmap
-import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netdiag.analysis.storage import InMemory, joined
+from netdiag.analysis.storage import InMemory, Loaded, joined
+from netdiag.capture.compact import compacted
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Buffer, Int64, Packets, UInt64
@@ -19,10 +20,10 @@ from netdiag.wire.tables import Buffer, Int64, Packets, UInt64
 IN_MEMORY_PACKETS = 2_000_000
 """Up to about so many packets everything stays in memory (some 0.8 GB at most, while the last parts are judged)."""
 PARTITION_PACKETS = 250_000
-PERIODS = 128
-"""Endpoint pairs are divided by when they first appear, so that what a partition's packets say lies close together in the file,"""
+PARTITION_BYTES = 48 << 20
 SHARES = 32
-"""and by their endpoints, because those of one period may have most of the packets."""
+"""Endpoint pairs are divided by the window in which they first appear, so that what a partition's packets say lies close together in the file,
+and by their endpoints, because those of one window may have most of the packets."""
 _TYPES = RAW_TYPES | COLUMN_TYPES
 _ROW = np.dtype([(name, kind) for name, kind in _TYPES.items()])
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -38,7 +39,8 @@ class Spill:
         self._octets = Octets(buffer)
         self._memory = InMemory()
         self._file: Any = None
-        self._chunks: list[list[tuple[int, int]]] = []
+        self._cells: dict[int, list[_Chunk]] = {}
+        self._windows = 0
         self._pairs = _Pairs()
         self._maps: list[mmap.mmap] = []
         self._decided = False
@@ -55,14 +57,15 @@ class Spill:
         if self._file is None:
             self._memory.add(packets, read)
         else:
-            self._write(packets, min(PERIODS - 1, int(read * PERIODS)))
+            self._write(packets)
 
-    def partitions(self) -> Sequence[Callable[[], Packets]]:
+    def partitions(self) -> Sequence[Callable[[], Loaded]]:
         """As ``Storage``."""
         if self._file is None:
             return self._memory.partitions()
         self._pairs = _Pairs()  # all are known now
-        return [self._reader(chunks) for chunks in _joined_shares(self._chunks)] or [lambda: joined([])]
+        together = _together([self._cells[cell] for cell in sorted(self._cells)])
+        return [partial(self._read, chunks) for chunks in together] or [lambda: Loaded(joined([]))]
 
     def put(self, columns: Int64) -> Callable[[], Int64]:
         """As ``Storage``."""
@@ -83,6 +86,8 @@ class Spill:
         """An array in a file of its own, where memory is dear."""
         if self._file is None or not count:
             return np.empty(count, dtype)
+        import tempfile
+
         with tempfile.TemporaryFile(prefix="netdiag-") as file:
             file.truncate(count * dtype.itemsize)
             memory = mmap.mmap(file.fileno(), count * dtype.itemsize)
@@ -101,57 +106,69 @@ class Spill:
     def _decide(self, expected: float) -> None:
         self._decided = True
         if expected > IN_MEMORY_PACKETS:
-            self._file = tempfile.TemporaryFile(prefix="netdiag-")  # noqa: SIM115  closed with the last reference
-            self._chunks = [[] for _ in range(PERIODS * SHARES)]
+            import tempfile
 
-    def _write(self, packets: Packets, period: int) -> None:
-        partition = self._pairs.partitions(_hashes(packets.low, packets.high), period)
-        order = np.argsort(partition, kind="stable")
+            self._file = tempfile.TemporaryFile(prefix="netdiag-")  # noqa: SIM115  closed with the last reference
+
+    def _write(self, packets: Packets) -> None:
+        cell = self._pairs.cells(_hashes(packets.low, packets.high), self._windows)
+        self._windows += 1
+        order = np.argsort(cell, kind="stable")
         rows = np.empty(len(packets), _ROW)
         for name in _TYPES:
             rows[name] = getattr(packets, name)[order]
-        partition = partition[order]
-        begins = np.flatnonzero(np.diff(partition, prepend=-1))
+        cell = cell[order]
+        begins = np.flatnonzero(np.diff(cell, prepend=-1))
         place = self._file.seek(0, 2)
         self._file.write(rows.view(np.uint8))
-        for number, (begin, end) in zip(
-            partition[begins].tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True
-        ):
-            self._chunks[number].append((place + begin * _ROW.itemsize, end - begin))
+        octets = rows["payload_offset"] - rows["network_offset"] + rows["captured_payload_bytes"]
+        sizes = np.add.reduceat(octets, begins).tolist() if len(begins) else []
+        edges = pairwise([*begins.tolist(), len(rows)])
+        for number, (begin, end), size in zip(cell[begins].tolist(), edges, sizes, strict=True):
+            chunk = _Chunk(place + begin * _ROW.itemsize, end - begin, size)
+            self._cells.setdefault(number, []).append(chunk)
 
-    def _reader(self, chunks: list[tuple[int, int]]) -> Callable[[], Packets]:
-        def read() -> Packets:
-            rows = np.empty(sum(count for _, count in chunks), _ROW)
-            done = 0
-            for place, count in sorted(chunks):
-                self._file.seek(place)
-                self._file.readinto(rows[done : done + count].view(np.uint8))
-                done += count
-            rows = rows[np.argsort(rows["number"], kind="stable")]
-            return Packets(**{name: np.ascontiguousarray(rows[name]) for name in _TYPES})
+    def _read(self, chunks: list[_Chunk]) -> Loaded:
+        rows = np.empty(sum(chunk.packets for chunk in chunks), _ROW)
+        done = 0
+        for chunk in sorted(chunks):
+            self._file.seek(chunk.place)
+            self._file.readinto(rows[done : done + chunk.packets].view(np.uint8))
+            done += chunk.packets
+        rows = rows[np.argsort(rows["number"], kind="stable")]
+        packets = Packets(**{name: np.ascontiguousarray(rows[name]) for name in _TYPES})
+        del rows
+        moved = compacted(packets, self._octets.buffer, self.release)
+        return Loaded(packets) if moved is None else Loaded(*moved)
 
-        return read
+
+class _Chunk(NamedTuple):
+    """Packets that lie together in the file of columns: where, how many, and the octets that they hold."""
+
+    place: int
+    packets: int
+    octets: int
 
 
 class _Pairs:
-    """In which partition each pair of endpoints is. Pairs are known by a hash: two with the same one are merely in the same partition."""
+    """In which cell each pair of endpoints is. Pairs are known by a hash: two with the same one are merely in the same cell."""
 
     def __init__(self) -> None:
         self._known = np.empty(0, np.uint64)
-        self._period = np.empty(0, np.uint8)
+        self._window = np.empty(0, np.uint32)
 
-    def partitions(self, hashes: UInt64, period: int) -> NDArray[np.int16]:
-        """Of each packet; pairs that were not seen before belong to the present period."""
+    def cells(self, hashes: UInt64, window: int) -> Int64:
+        """Of each packet; pairs that were not seen before belong to the present window."""
         own, back = np.unique(hashes, return_inverse=True)
         place = np.searchsorted(self._known, own)
         known = place < len(self._known)
         known[known] = self._known[place[known]] == own[known]
-        periods = np.full(len(own), period, np.uint8)
-        periods[known] = self._period[place[known]]
+        windows = np.full(len(own), window, np.uint32)
+        windows[known] = self._window[place[known]]
         self._known = np.insert(self._known, place[~known], own[~known])
-        self._period = np.insert(self._period, place[~known], periods[~known])
+        self._window = np.insert(self._window, place[~known], windows[~known])
         share = (own >> np.uint64(20)).astype(np.int64) % SHARES
-        found: NDArray[np.int16] = (periods.astype(np.int64) * SHARES + share).astype(np.int16)[back]
+        found: Int64 = (windows.astype(np.int64) * SHARES + share)[back]
         return found
 
 
@@ -161,16 +178,16 @@ def _hashes(low: UInt64, high: UInt64) -> UInt64:
     return mixed * _MIX
 
 
-def _joined_shares(chunks: Sequence[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
-    """Small neighbouring partitions put together."""
-    found: list[list[tuple[int, int]]] = []
-    size = 0
-    for one in chunks:
-        packets = sum(count for _, count in one)
-        if found and size + packets <= PARTITION_PACKETS:
-            found[-1] += one
-            size += packets
-        elif packets:
-            found.append(list(one))
-            size = packets
+def _together(cells: Sequence[list[_Chunk]]) -> list[list[_Chunk]]:
+    """Small neighbouring cells put together."""
+    found: list[list[_Chunk]] = []
+    packets = octets = 0
+    for cell in cells:
+        more, larger = sum(chunk.packets for chunk in cell), sum(chunk.octets for chunk in cell)
+        if found and packets + more <= PARTITION_PACKETS and octets + larger <= PARTITION_BYTES:
+            found[-1] += cell
+            packets, octets = packets + more, octets + larger
+        else:
+            found.append(list(cell))
+            packets, octets = more, larger
     return found

@@ -48,9 +48,10 @@ def report(
     """The report as lines, none wider than ``width`` cells."""
     page = Page(width, ascii_only=ascii_only)
     chosen = selection or Selection()
-    header(page, analysis)
+    names = hosts(analysis)
+    header(page, analysis, names)
     page.blank()
-    _requests(page, analysis, chosen)
+    _requests(page, analysis, chosen, with_host=len(names) > 1)
     if chosen.exchange_id is None:
         page.blank()
         summary(page, analysis)
@@ -61,7 +62,7 @@ def report(
     return page.lines
 
 
-def _requests(page: Page, analysis: Analysis, selection: Selection) -> None:
+def _requests(page: Page, analysis: Analysis, selection: Selection, *, with_host: bool) -> None:
     count = len(analysis.exchanges)
     if not count:
         page.line(("no request found", STRONG), (f" in {len(analysis.connections):,} connections", MUTED))
@@ -72,9 +73,9 @@ def _requests(page: Page, analysis: Analysis, selection: Selection) -> None:
         and count > MOST_BLOCKS
         and analysis.source.kind == "file"
     ):
-        _slowest(page, analysis)
+        _slowest(page, analysis, with_host=with_host)
         return
-    _blocks(page, analysis, _chosen(analysis, selection))
+    _blocks(page, analysis, _chosen(analysis, selection), with_host=with_host)
 
 
 def _chosen(analysis: Analysis, selection: Selection) -> list[Exchange]:
@@ -101,8 +102,8 @@ def _examples(exchanges: Sequence[Exchange], uncounted: Set[int]) -> list[Exchan
     return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)
 
 
-def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange]) -> None:
-    blocks = Blocks(page, analysis, chosen, with_host=len(hosts(analysis)) > 1)
+def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange], *, with_host: bool) -> None:
+    blocks = Blocks(page, analysis, chosen, with_host=with_host)
     calls = {call.id: call for call in analysis.calls if len(call.attempts) > 1}
     done: set[int] = set()
     for exchange in chosen:
@@ -122,13 +123,12 @@ def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange]) -> None:
         page.line((f"{left_out:,} more requests are in the summary; --top 0 shows all{one}", MUTED))
 
 
-def _slowest(page: Page, analysis: Analysis) -> None:
+def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
     """The slowest requests, one line each, their phases side by side in one bar on a common scale."""
     rows = slowest(analysis.exchanges, SLOWEST)
     count = len(analysis.exchanges)
     longest = rows[0].total_ns
     digits = digits_for(longest)
-    with_host = len(hosts(analysis)) > 1
     title = (
         f"the slowest {len(rows)} of {count:,} requests"
         if count > len(rows)

@@ -18,6 +18,10 @@ class MeasuredExchanges(Sequence[Exchange]):
         """Positions of the slowest so many, the slowest first, equal ones in order."""
 
     @abstractmethod
+    def those(self, places: Sequence[int]) -> list[Exchange]:
+        """The exchanges at these places."""
+
+    @abstractmethod
     def counts(self) -> dict[Outcome, int]:
         """How many ended how."""
 
@@ -25,7 +29,7 @@ class MeasuredExchanges(Sequence[Exchange]):
 def slowest(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
     """The slowest exchanges, the slowest first; equal ones in order."""
     if isinstance(exchanges, MeasuredExchanges):
-        return [exchanges[place] for place in exchanges.places_of_slowest(most)]
+        return exchanges.those(exchanges.places_of_slowest(most))
     return sorted(exchanges, key=lambda e: (-e.total_ns, e.id))[:most]
 
 

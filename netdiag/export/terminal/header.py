@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
@@ -14,18 +13,15 @@ from netdiag.records.tls import TlsSession
 from netdiag.sanitise import one_line
 from netdiag.units import format_duration
 
-Row = TypeVar("Row")
-
-_FEW = 100
 _SAMPLE = 40
-"""Making a record takes its time: of more rows than a few, these are looked at, spread over all of them."""
+"""Making a record takes its time: so many are looked at. They are neighbours, because what is far apart in a large capture costs more."""
 _MOST_ANOMALIES = 3
 
 
 def hosts(analysis: Analysis) -> list[str]:
-    """The distinct names (with the server's address) of the exchanges (a sample of many), in order."""
+    """The distinct names (with the server's address) of the first exchanges, in order."""
     found: dict[str, None] = {}
-    for exchange in _sample(analysis.exchanges):
+    for exchange in analysis.exchanges[:_SAMPLE]:
         connection = connection_of(analysis, exchange.connection_id)
         name = host_of(exchange, connection)
         address = str(connection.server) if connection else ""
@@ -35,15 +31,10 @@ def hosts(analysis: Analysis) -> list[str]:
     return [name for name in names if not any(other.startswith(name + "  ") for other in names)]
 
 
-def _sample(rows: Sequence[Row]) -> Sequence[Row]:
-    return rows if len(rows) <= _FEW else [rows[i * len(rows) // _SAMPLE] for i in range(_SAMPLE)]
-
-
-def header(page: Page, analysis: Analysis) -> None:
-    """Source, host, TLS facts, evidence level; then one line for everything that makes the result partial."""
+def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
+    """Source, host (if ``names`` has only one), TLS facts, evidence level; then one line for everything that makes the result partial."""
     source = analysis.source
     right: list[Piece] = [(evidence(source), MUTED)]
-    names = hosts(analysis)
     facts = [(f"  {fact}", "") for fact in _tls_facts(analysis)]
     host: list[Piece] = [(names[0], STRONG), *facts] if len(names) == 1 else []
     if source.path is not None:
@@ -77,7 +68,7 @@ def _file_facts(source: Source) -> str:
 
 def _tls_facts(analysis: Analysis) -> list[str]:
     """Version, group and cipher where all sessions agree."""
-    sessions = [connection.tls for connection in _sample(analysis.connections) if connection.tls is not None]
+    sessions = [connection.tls for connection in analysis.connections[:_SAMPLE] if connection.tls is not None]
     if not sessions:
         return []
     return [fact for fact in (_version(sessions), _group(sessions), _cipher(sessions)) if fact]
@@ -126,8 +117,8 @@ def _missing_secrets(page: Page, analysis: Analysis) -> None:
     """Keys were given, and some sessions' secrets are not among them: which."""
     if not analysis.source.secrets.entries:
         return
-    sessions = [c.tls for c in _sample(analysis.connections) if c.tls is not None]
-    those = "TLS sessions" if len(analysis.connections) <= _FEW else "TLS sessions looked at"
+    sessions = [c.tls for c in analysis.connections[:_SAMPLE] if c.tls is not None]
+    those = "TLS sessions" if len(analysis.connections) <= _SAMPLE else "TLS sessions looked at"
     lacking = Counter(s.missing_secret for s in sessions if s.missing_secret is not None)
     for label, count in lacking.most_common(_MOST_ANOMALIES):
         named = one_line(label, most=60)
