@@ -35,3 +35,10 @@ def regenerate(request: pytest.FixtureRequest) -> bool:
 def golden(request: pytest.FixtureRequest, regenerate: bool) -> Golden:
     """Compares text with ``golden/NAME`` beside the test's file."""
     return Golden(request.path.parent / "golden", regenerate=regenerate)
+
+
+@pytest.fixture(autouse=True)
+def without_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause between two calls of a probe keeps them apart on a real network; on loopback it only takes time."""
+    monkeypatch.setattr("netdiag.probe.run.GAP_S", 0.0)
+    monkeypatch.setattr("netdiag.probe.run.UNASKED_PAUSE_S", 0.0)

@@ -93,9 +93,13 @@ def announce(config: ProbeConfig) -> None:
     output = (
         "output tokens without a limit" if budget.output_tokens is None else f"{budget.output_tokens:,} output tokens"
     )
-    retries = "" if config.policy == "none" else "; retries come on top"
+    on_top = [
+        *(["retries"] if config.policy != "none" else []),
+        *([f"up to {config.most_broken_rounds} rounds broken by a 429 or 503"] if config.repeats_broken_rounds else []),
+    ]
+    more = f"; on top come {' and '.join(on_top)}" if on_top else ""
     key = "" if config.llm.key is not None else "; no API key is sent"
     note(
         f"token budget: {budget.requests} requests, at most {output}, about {budget.input_tokens_about:,} input tokens"
-        f"{retries}{key}"
+        f"{more}{key}"
     )

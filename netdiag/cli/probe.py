@@ -45,7 +45,7 @@ class ProbeOptions:
     user_agent: str | None
     timeout: float
     connect_timeout: float
-    idle: float
+    idle: float | None
     concurrency: int
     seed: int | None
     policy: str
@@ -105,7 +105,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
             ("--arm WORDS", "h2+warm, h1+tls1.2, h2+k8+separate, h1+idle6s."),
-            ("--idle TIME, --concurrency N", "Pause before each call (6s); calls at once."),
+            ("--idle TIME, --concurrency N", "Pause between calls [250ms]; calls at once."),
             ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
             ("--allow-link-local", "Permit link-local and metadata addresses."),
         ),
@@ -154,7 +154,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--tls-timeout", type=SECONDS, default=10.0)
 @click.option("--first-timeout", type=SECONDS)
 @click.option("--gap-timeout", type=SECONDS)
-@click.option("--idle", type=SECONDS, default=0.0)
+@click.option("--idle", type=SECONDS)
 @click.option("--concurrency", default=1)
 @click.option("--seed", type=int)
 @click.option("--policy", default="none")

@@ -108,7 +108,7 @@ def watch(
 
 
 _UNASKED: dict[str, Any] = {
-    "trials": 1, "warm": False, "proxy": None, "location": False, "connect_timeout": 10.0, "idle": 0.0, "concurrency": 1, "seed": None,
+    "trials": 1, "warm": False, "proxy": None, "location": False, "connect_timeout": 10.0, "idle": None, "concurrency": 1, "seed": None,
     "policy": "none", "capture_interface": None, "allow_link_local": False, "embed_keys": False, "keep_keys": None, "json": False,
     "outputs": (), "force": False, "top": None, "picture": None, "slo": None, "strict": False,
 }  # fmt: skip

@@ -147,6 +147,9 @@ def _remarks(config: ProbeConfig, recording: Recording) -> list[str]:
         remarks.append(worst_case(config))
     if config.proxy is None and (variable := _proxy_variable(config)) is not None:
         remarks.append(f"the proxy of {variable} was not used (--proxy takes one)")
+    if recording.broken_rounds:
+        rounds = f"{recording.broken_rounds} round{'s' if recording.broken_rounds > 1 else ''}"
+        remarks.append(f"{rounds} met an answer of 429 or 503, paired nothing, and were made again")
     if recording.ended_early is not None:
         remarks.append(f"ended early: {recording.ended_early}")
     return remarks

@@ -26,6 +26,9 @@ MAX_BODY_READ_BYTES = 16 << 20
 MAX_READ_BYTES = 256 << 20
 """Ceilings that no option lifts: a measuring tool must not become a load generator (robustness)."""
 
+FEW_BROKEN = 2
+"""So many broken rounds are borne however small the plan."""
+
 CAPTURE_BACKENDS = ("auto", "dumpcap", "scapy", "pyshark", "none")
 PROTOCOLS = ("h1", "h2")
 WARMTHS = ("cold", "warm", "resumed")
@@ -117,8 +120,9 @@ class ProbeConfig:
     """Keep the key log here (0600)."""
     seed: int | None = None
     """Of the random order; None draws one."""
-    idle_s: float = 0.0
-    """Pause before every call but the first (with ``warm``: how long the connection lies idle)."""
+    idle_s: float | None = None
+    """Pause before every call but the first (with ``warm``: how long the connection lies idle). None: 250 ms, or five round trips where
+    that is longer, so that the last call's closing handshake and tail are over (comparisons.md, rule 6)."""
     concurrency: int = 1
     """Calls in flight at once, in batches, on the shared client of each arm that says nothing else (``k8``, ``separate``)."""
     proxy: str | None = None
@@ -172,6 +176,16 @@ class ProbeConfig:
     def rounds(self) -> range:
         """Trial numbers: 0 is the uncounted one."""
         return range(1, 2) if self.trials == 1 else range(self.trials + 1)
+
+    @property
+    def repeats_broken_rounds(self) -> bool:
+        """Whether a round in which the server refused a call is made again: only where there are pairs to be broken."""
+        return self.trials > 1 and len(self.arm_list()) > 1
+
+    @property
+    def most_broken_rounds(self) -> int:
+        """More of them end the run: a tenth of the plan, but two in any case."""
+        return max(FEW_BROKEN, self.trials // 10)
 
     def order(self) -> Iterator[Trial]:
         """All calls in the order they are made: by trial, the arms shuffled in each."""
@@ -272,7 +286,7 @@ def _problems(config: ProbeConfig) -> Iterator[str]:
     )
     if min(limit for limit in limits if limit is not None) <= 0:
         yield "a time limit must be above 0 s"
-    if not 0 <= config.idle_s <= 3_600:
+    if config.idle_s is not None and not 0 <= config.idle_s <= 3_600:
         yield "the pause must be between 0 s and 3600 s"
     yield from _header_problems(config)
     yield from _llm_problems(config)

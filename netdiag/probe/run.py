@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpcore
@@ -26,6 +27,11 @@ from netdiag.records.exchange import Outcome
 from netdiag.records.recording import Recording, UnsupportedArm
 from netdiag.units import NS_PER_S
 
+GAP_S = 0.25
+GAP_ROUND_TRIPS = 5
+"""Closing handshakes and the last call's tail are over by then (comparisons.md, rule 6)."""
+UNASKED_PAUSE_S = 1.0
+"""After a refusal that names no time; and up to as much again by chance."""
 _LONGEST_PAUSE_S = 60
 _FEW_REFUSALS, _REFUSED_SHARE = 5, 0.1
 _REFUSALS = frozenset({429, 503, 529})
@@ -61,6 +67,9 @@ class _Run:
         self._next_start_s = 0.0
         self._caller = Caller(config, policy_named(config.policy), random.Random(config.seed), stop)
         self._refusals = 0
+        self._broken_rounds = 0
+        self._last_round = config.rounds[-1]
+        self._gap_s: float | None = config.idle_s
         self._ended_early: str | None = None
 
     def carry_out(self) -> Recording:
@@ -68,24 +77,45 @@ class _Run:
             clients = {
                 arm.name: [stack.enter_context(self._client(arm)) for _ in _clients_of(arm)] for arm in self._arms
             }
-            for trial in self._pending():
-                if trial.arm.warms_up and trial.number:
-                    self._make(clients[trial.arm.name], dataclasses.replace(trial, number=0))
-                self._make(clients[trial.arm.name], trial, idle_s=trial.arm.idle_s)
+            for _, trials in itertools.groupby(self._config.order(), key=lambda trial: trial.number):
+                self._round(clients, list(trials))
         return self._recording()
+
+    def _round(self, clients: Mapping[str, Sequence[ArmClient]], trials: list[Trial]) -> None:
+        """All arms once. Where the server refuses one of them with a 429 or 503 the pair is broken, and the round is made again under a new
+        number (retries section 3): all arms have waited as long as the server asked.
+        """
+        while self._breaks(clients, trials):
+            self._broken_rounds += 1
+            if self._broken_rounds > self._config.most_broken_rounds:
+                self._end(f"rate-limited: {self._broken_rounds} rounds met an answer of 429 or 503")
+                return
+            self._last_round += 1
+            trials = [dataclasses.replace(trial, number=self._last_round) for trial in trials]
+
+    def _breaks(self, clients: Mapping[str, Sequence[ArmClient]], trials: list[Trial]) -> bool:
+        """Make the calls of one round; says whether it is to be made again."""
+        already = len(self._results)
+        for trial in self._pending(trials):
+            if trial.arm.warms_up and trial.number:
+                self._make(clients[trial.arm.name], dataclasses.replace(trial, number=0))
+            self._make(clients[trial.arm.name], trial, idle_s=trial.arm.idle_s)
+        if not self._config.repeats_broken_rounds or trials[0].number == 0 or self._stop.is_set():
+            return False
+        return any(result.last.record.status in _REFUSALS for _, result in self._results[already:])
 
     def _client(self, arm: Arm) -> ArmClient:
         return ArmClient(arm, self._config, self._recorder, self._resolver, self._keylog)
 
-    def _pending(self) -> Iterator[Trial]:
-        for trial in self._config.order():
+    def _pending(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+        for trial in trials:
             if self._stop.is_set() or self._ended_early is not None:
                 return
             if trial.arm.name not in self._unsupported:
                 yield trial
 
     def _make(self, clients: Sequence[ArmClient], trial: Trial, *, idle_s: float | None = None) -> None:
-        self._pause(self._config.idle_s if idle_s is None else idle_s, trial.arm.concurrency)
+        self._pause(self._usual_gap_s() if idle_s is None else idle_s, trial.arm.concurrency)
         if self._stop.is_set():
             return
         results = self._batch(clients, trial)
@@ -121,11 +151,10 @@ class _Run:
         for one in refused:
             headers = {} if one.headers is None else {k.lower(): v for k, v in one.headers.items()}
             asked = asked_pause(headers, wall_ns=time.time_ns())
-            if asked is None:
-                continue
-            if asked.ns > _LONGEST_PAUSE_S * NS_PER_S:
+            if asked is not None and asked.ns > _LONGEST_PAUSE_S * NS_PER_S:
                 self._end(f"rate-limited: the server asks to wait {asked.ns / NS_PER_S:.0f} s")
-            pause_s = asked.ns / NS_PER_S + self._caller.chance.random()
+            jitter = self._caller.chance.random()
+            pause_s = UNASKED_PAUSE_S * (1 + jitter) if asked is None else asked.ns / NS_PER_S + jitter
             self._next_start_s = max(self._next_start_s, time.monotonic() + pause_s)
         if self._refusals > max(_FEW_REFUSALS, self._made * _REFUSED_SHARE):
             self._end(f"rate-limited: {self._refusals} answers of 429 or 503")
@@ -145,6 +174,15 @@ class _Run:
         if wait_s > 0:
             self._stop.wait(wait_s)
         self._next_start_s = time.monotonic() + count / MAX_PER_SECOND
+
+    def _usual_gap_s(self) -> float:
+        """Between two calls, the same for the whole run: as planned, else by the round trip of the first connection."""
+        if self._gap_s is None:
+            first = next((log.tcp for log in self._recorder.connections if log.tcp is not None), None)
+            if first is None:
+                return GAP_S
+            self._gap_s = max(GAP_S, GAP_ROUND_TRIPS * (first.ended_at - first.started_at) / NS_PER_S if GAP_S else 0.0)
+        return self._gap_s
 
     def _spoke(self, arm: Arm) -> bool:
         """Whether an earlier request of the arm got an answer: then the protocol is not the reason."""
@@ -178,6 +216,7 @@ class _Run:
             requests=requests,
             calls=calls,
             ended_early=self._ended_early,
+            broken_rounds=self._broken_rounds,
             arms=tuple(arm.name for arm in self._arms),
             unsupported=tuple(self._unsupported.values()),
             keylog=self._keylog.read(),

@@ -137,5 +137,7 @@ class Recording:
     verification: str = "on"
     ended_early: str | None = None
     """Why the run ended before its plan did (rate limits, ceilings); None when it did not."""
+    broken_rounds: int = 0
+    """Rounds in which the server refused a call with a 429 or 503, so that they compare nothing; they were made again."""
     clock_step_ns: int | None = None
     """Wall clock against monotonic clock between start and end: a step or slew during the run."""
