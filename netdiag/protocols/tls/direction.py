@@ -1,7 +1,6 @@
 """One direction's records, read one at a time and only as far as somebody asks: in clear, then under the keys of each epoch.
 
-A record that cannot be opened is a gap in the plaintext, never an exception. Where records are missing from the capture the record number is
-found again by trying, with a bounded number of attempts.
+A record that cannot be opened is a gap in the plaintext, never an exception. ``RecordOpener`` has the keys and the record numbers.
 """
 
 from __future__ import annotations
@@ -15,18 +14,12 @@ from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.handshake import Assembler
 from netdiag.protocols.tls.names import ContentType
 from netdiag.protocols.tls.plaintext import Plaintext
+from netdiag.protocols.tls.record_opener import Found, Opened, RecordOpener
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.record_view import TlsRecordView
 
-_ATTEMPTS = 20_000
-"""Decryptions that one direction may spend on finding its place again."""
-_SEARCH = 4_096
-"""Record numbers tried after one gap."""
-_SMALLEST_RECORD = 5 + 17
-_PATIENCE = 16
-"""Unreadable records in a row after which an epoch is given up."""
-_PATIENCE_SEARCHING = 1_024
-"""The same while the keys of an earlier epoch are missing and the first record of the next one is looked for (0-RTT data, mostly)."""
+_TOLD = 3
+"""Unreadable records in a row that get a line each."""
 
 
 class Stage(Enum):
@@ -84,8 +77,6 @@ class Direction:
         """Labels of secrets that records of this direction would have needed."""
         self.discarded_bytes = 0
         """Octets of rejected 0-RTT data."""
-        self.opened = 0
-        """Records that were decrypted."""
         self.unread = 0
         """Protected records that were not, although there were keys."""
         self.busy = False
@@ -93,13 +84,8 @@ class Direction:
         self.anomalies = AnomalyLog("tls")
         self._observer = observer
         self._assembler: Assembler[TlsRecordView] = Assembler()
-        self._epochs: list[Epoch] = []
-        self._at = 0
-        self._sequence = 0
+        self._opener = RecordOpener()
         self._next_offset: int | None = None
-        self._gap_bytes = 0
-        self._failures = 0
-        self._attempts = _ATTEMPTS
         self._awaiting_finished = False
 
     # -- reading ---------------------------------------------------------------------------------------------------------------------
@@ -133,7 +119,12 @@ class Direction:
     @property
     def epoch(self) -> Epoch | None:
         """Keys in use; None in clear."""
-        return self._epochs[self._at] if self._epochs else None
+        return self._opener.epoch
+
+    @property
+    def opened(self) -> int:
+        """Records that were decrypted."""
+        return self._opener.opened
 
     @property
     def message_began(self) -> TlsRecordView | None:
@@ -152,12 +143,11 @@ class Direction:
     def protect(self, epochs: list[Epoch], *, changed: bool = False) -> None:
         """From the next record on these epochs, in this order; ``changed``: by a ChangeCipherSpec, so a Finished follows."""
         self.stage = Stage.PROTECTED
-        self._epochs, self._at, self._sequence = epochs, 0, 0
-        self._failures = 0
+        self._opener.begin(epochs)
         if changed:
             self.changes += 1
             self._awaiting_finished = True
-            self._gap_bytes = 0
+            self._opener.gap_bytes = 0
 
     def close_eyes(self, *, changed: bool = False) -> None:
         """From the next record on nothing can be read."""
@@ -167,22 +157,19 @@ class Direction:
             self._awaiting_finished = True
 
     def next_epoch(self) -> None:
-        """Finished and EndOfEarlyData end an epoch (RFC 8446 section 4.4.4, 4.5)."""
-        if self._at + 1 < len(self._epochs):
-            self._at += 1
-            self._sequence = 0
+        """Finished and EndOfEarlyData end an epoch (RFC 8446 sections 4.4.4 and 4.5)."""
+        self._opener.next_epoch()
 
     def update_keys(self) -> None:
         """KeyUpdate (RFC 8446 section 4.6.3)."""
-        self._epochs = [self._epochs[self._at].updated()]
-        self._at = self._sequence = 0
+        self._opener.update_keys()
 
     # -- one record ------------------------------------------------------------------------------------------------------------------
 
     def _note_gap(self, record: TlsRecordView) -> None:
         expected = self._next_offset
         if expected is not None and record.stream_offset > expected:
-            self._gap_bytes += record.stream_offset - expected
+            self._opener.gap_bytes += record.stream_offset - expected
             self._assembler.reset()
         header = 2 if record.content_type == ContentType.SSL2_HELLO else 5
         self._next_offset = record.stream_offset + header + record.length
@@ -245,7 +232,7 @@ class Direction:
             self.finished = record
 
     def _read_protected(self, record: TlsRecordView) -> None:
-        epoch = self._epochs[self._at]
+        epoch = self._opener.current
         if epoch.kind is not EpochKind.CONNECTION and record.content_type != ContentType.APPLICATION_DATA:
             self._read_beside(record)
             return
@@ -254,7 +241,7 @@ class Direction:
         opened = self._open(record)
         if opened is None:
             return
-        epoch = self._epochs[self._at]
+        epoch = self._opener.current
         kind, content = opened
         inflated = epoch.inflated(content)
         if inflated is None:
@@ -289,101 +276,54 @@ class Direction:
 
     # -- opening ---------------------------------------------------------------------------------------------------------------------
 
-    def _open(self, record: TlsRecordView) -> tuple[int, bytes] | None:
-        """(content type, content), or None: then the loss has been noted."""
+    def _open(self, record: TlsRecordView) -> Opened | None:
+        """None: then the loss has been noted."""
         if record.missing_bytes:
             self._lose(record, b"")
             return None
         fragment = record.fragment()
-        protection = self._epochs[self._at].protection
-        opened = protection.open(self._sequence, record.content_type, record.version, fragment) if protection else None
-        if opened is None:
-            opened = self._search(record, fragment)
-            if opened is None:
-                self._lose(record, fragment)
-                return None
-        self._sequence += 1
-        self._failures = 0
-        self._gap_bytes = 0
-        self.opened += 1
-        self._epochs[self._at].proven = True
-        return opened
+        opened = self._opener.open(record, fragment)
+        if opened is not None:
+            return opened
+        found = self._opener.search(record, fragment)
+        if found is None:
+            self._lose(record, fragment)
+            return None
+        self._account(found)
+        return found.opened
 
-    def _search(self, record: TlsRecordView, fragment: bytes) -> tuple[int, bytes] | None:
-        """Tries the record numbers that a gap may have skipped, then the first ones of the epochs to come."""
-        for at, first, last in self._places():
-            protection = self._epochs[at].protection
-            if protection is None or not protection.stands_alone:
-                continue
-            for sequence in range(first, last):
-                if self._attempts <= 0:
-                    return None
-                self._attempts -= 1
-                opened = protection.open(sequence, record.content_type, record.version, fragment)
-                if opened is not None:
-                    self._found(at, sequence)
-                    return opened
-        return None
-
-    def _places(self) -> Iterator[tuple[int, int, int]]:
-        """(epoch, first record number, record number to stop before)."""
-        lost = min(self._gap_bytes // _SMALLEST_RECORD, _SEARCH)
-        if lost:
-            yield self._at, self._sequence + 1, self._sequence + 1 + lost
-        for at in range(self._at + 1, len(self._epochs)):
-            yield at, 0, 1 + lost
-
-    def _found(self, at: int, sequence: int) -> None:
-        """Accounts for the records that are missing between where we were and where we are."""
-        left = self._epochs[self._at]
-        unread_early = at != self._at and left.kind is EpochKind.EARLY and not left.has_secret
+    def _account(self, found: Found) -> None:
+        """For the records that are missing between where we were and where we are."""
+        left = found.left
+        unread_early = found.entered is not left and left.kind is EpochKind.EARLY and not left.has_secret
         # One unread record may be the EndOfEarlyData alone; more of them were data.
-        if unread_early and self._failures > 1 and not self._observer.discards(left):
+        if unread_early and found.unread > 1 and not self._observer.discards(left):
             self.plaintext.lose(None)
-        lost = sequence - (self._sequence if at == self._at else 0)
-        if self._gap_bytes:
-            self._lose_gap(self._epochs[at], lost)
-        self._at, self._sequence = at, sequence
-
-    def _lose_gap(self, epoch: Epoch, records: int) -> None:
-        size = epoch.content_bytes(self._gap_bytes - 5 * records)
-        if epoch.kind is EpochKind.HANDSHAKE or not records:
-            return
-        if size is None or records > 1:
-            overhead = epoch.content_bytes(1 << 20)
-            size = None if overhead is None else self._gap_bytes - records * (5 + (1 << 20) - overhead)
-        self.plaintext.lose(size)
+        if found.gap_bytes and found.skipped and found.entered.kind is not EpochKind.HANDSHAKE:
+            self.plaintext.lose(_lost_content(found))
 
     def _lose(self, record: TlsRecordView, fragment: bytes) -> None:
         """A protected record that could not be opened."""
-        epoch = self._epochs[self._at]
-        self._failures += 1
+        opener = self._opener
+        epoch = opener.current
+        opener.failures += 1
         if epoch.protection is None:
             self._note_missing(epoch)
             if self.finished is not None and self.first_application is None:
                 self.first_application = self.index - 1
-        elif epoch.proven or not self._skips_early(epoch):
+        elif epoch.proven or not opener.skips_early:
             self.unread += 1
-            self._lose_content(record, self._why(record, epoch))
-            self._sequence += 1
-            epoch.protection.skip(record.length, fragment)
-        self._give_up_in_time(epoch)
-
-    def _why(self, record: TlsRecordView, epoch: Epoch) -> str:
-        if record.missing_bytes:
-            return f"lacks {record.missing_bytes} of {record.length} octets"
-        return f"does not authenticate under {epoch.label}"
-
-    def _skips_early(self, epoch: Epoch) -> bool:
-        """Before the first handshake record there may be 0-RTT data whose secret is unknown or whose keys the server refused."""
-        return epoch.kind is EpochKind.HANDSHAKE and self._at > 0
+            self._lose_content(record, _why(record, epoch))
+            opener.skip(record, fragment)
+        if opener.hopeless:
+            self._give_up()
 
     def _lose_content(self, record: TlsRecordView, why: str) -> None:
-        if self._failures <= 3 or record.missing_bytes:
+        if self._opener.failures <= _TOLD or record.missing_bytes:
             self.anomalies.add(
                 f"record {self.index} of the {self.name} {why}", packet=record.first_packet, offset=record.stream_offset
             )
-        epoch = self._epochs[self._at]
+        epoch = self._opener.current
         if epoch.kind is EpochKind.HANDSHAKE or (
             epoch.kind is EpochKind.CONNECTION and record.content_type != ContentType.APPLICATION_DATA
         ):
@@ -397,11 +337,23 @@ class Direction:
         if epoch.label not in self.missing_labels and not epoch.has_secret:
             self.missing_labels.append(epoch.label)
 
-    def _give_up_in_time(self, epoch: Epoch) -> None:
-        later = any(e.has_secret for e in self._epochs[self._at + 1 :])
-        searching = (epoch.protection is None and later) or (not epoch.proven and self._skips_early(epoch))
-        nothing_to_try = epoch.protection is None and not later
-        if nothing_to_try or self._failures >= (_PATIENCE_SEARCHING if searching else _PATIENCE):
-            for left in self._epochs[self._at :]:
-                self._note_missing(left)
-            self.close_eyes()
+    def _give_up(self) -> None:
+        for left in self._opener.left:
+            self._note_missing(left)
+        self.close_eyes()
+
+
+def _why(record: TlsRecordView, epoch: Epoch) -> str:
+    if record.missing_bytes:
+        return f"lacks {record.missing_bytes} of {record.length} octets"
+    return f"does not authenticate under {epoch.label}"
+
+
+def _lost_content(found: Found) -> int | None:
+    """Octets of plaintext in the records of a gap; None when the cipher suite does not tell."""
+    epoch, records = found.entered, found.skipped
+    size = epoch.content_bytes(found.gap_bytes - 5 * records)
+    if size is not None and records == 1:
+        return size
+    overhead = epoch.content_bytes(1 << 20)
+    return None if overhead is None else found.gap_bytes - records * (5 + (1 << 20) - overhead)
