@@ -20,7 +20,7 @@ from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64
 
-LANE_BYTES = 131072
+LANE_BYTES = 262144
 """About how much of the file one lane covers."""
 MAX_LANES = 1024
 MAX_SINGLY = 1 << 20

@@ -18,7 +18,7 @@ from netdiag.wire.tables import Bool, Int64, Interface, RawPackets, Window
 MICRO, NANO = 1_000_000, 1_000_000_000
 FIRST_SPAN_BYTES = 1 << 18
 """How much is read at once (and one by one) just after damage; doubled while it goes well."""
-MAX_WINDOW_PACKETS = 1 << 20
+MAX_WINDOW_PACKETS = 1 << 17
 LEAST_RECORDS = 3
 """That must make sense before a file is taken for a variant."""
 DOUBTFUL_RECORDS = 8

@@ -23,7 +23,7 @@ from netdiag.wire.tables import Bool, Int64, Window
 MAX_BLOCK_BYTES = 16 << 20
 FIRST_SPAN_BYTES = 1 << 18
 """How much is read at once (and one by one) just after damage or a change of byte order; doubled while it goes well."""
-MAX_WINDOW_PACKETS = 1 << 20
+MAX_WINDOW_PACKETS = 1 << 17
 MAGIC_LITTLE, MAGIC_BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
 ODD_FRAMES = (
     BlockType.CUSTOM,

@@ -15,11 +15,13 @@ from netdiag.capture.pcapng import PcapngReader, is_pcapng
 from netdiag.capture.snoop import SnoopReader, is_snoop
 from netdiag.errors import CaptureFileError
 from netdiag.records.anomaly import Anomaly
-from netdiag.wire.octets import Octets
+from netdiag.wire.octets import LARGE_BYTES, Octets
 from netdiag.wire.tables import Buffer, Interface, RawPackets, Window
 
-DEFAULT_WINDOW_BYTES = 64 << 20
-MAX_JOINED_PACKETS = 1 << 19
+WINDOW_BYTES, LARGE_WINDOW_BYTES = 256 << 20, 64 << 20
+"""How much of a file, and of a large one, is read at once: the more, the more lanes go in step; but its pages count as memory meanwhile."""
+JOINED_BYTES = 32 << 20
+MAX_JOINED_PACKETS = 1 << 16
 
 
 def open_capture(source: str | os.PathLike[str] | BinaryIO, *, max_bytes: int = DEFAULT_MAX_BYTES) -> CaptureFile:
@@ -62,15 +64,17 @@ class CaptureFile:
         """``pcap``, ``pcap-ns``, ``pcap-modified``, ``pcapng``, ``snoop``, ``unknown`` (cut inside its magic number); with ``.gz``,
         ``.zst`` or ``.lz4`` appended where compressed."""
 
-    def windows(self, window_bytes: int = DEFAULT_WINDOW_BYTES, *, release: bool = True) -> Iterator[Window]:
-        """All packets in windows of about ``window_bytes`` of the file. Reading starts from the beginning each time.
+    def windows(self, window_bytes: int | None = None, *, release: bool = True) -> Iterator[Window]:
+        """All packets in windows of at most about ``window_bytes`` of the file. Reading starts from the beginning each time.
 
         With ``release`` the pages of earlier windows are given back to the system when a later one is asked for: they stay readable,
         but no longer count as this process's memory until they are touched again.
         """
         self._facts = FileFacts(anomalies=list(self._spooled.anomalies), cut_at_byte=self._spooled.cut_at_byte)
         behind = 0
-        for window in _joined(self._reader(self._facts).windows(window_bytes), window_bytes):
+        if window_bytes is None:
+            window_bytes = WINDOW_BYTES if self._octets.size < LARGE_BYTES else LARGE_WINDOW_BYTES
+        for window in _joined(self._reader(self._facts).windows(window_bytes), min(window_bytes // 2, JOINED_BYTES)):
             yield window
             if release:
                 self.release(behind, window.end_offset)
@@ -161,7 +165,7 @@ class CaptureFile:
         raise refuse(self._octets, self._spooled.path)
 
 
-def _joined(windows: Iterator[Window], window_bytes: int) -> Iterator[Window]:
+def _joined(windows: Iterator[Window], least_bytes: int) -> Iterator[Window]:
     """Windows of a useful size out of the many small ones that a damaged file yields."""
     parts: list[RawPackets] = []
     start = count = 0
@@ -169,7 +173,7 @@ def _joined(windows: Iterator[Window], window_bytes: int) -> Iterator[Window]:
     for last in windows:
         parts.append(last.packets)
         count += len(last.packets)
-        if last.end_offset - start >= window_bytes // 2 or count >= MAX_JOINED_PACKETS:
+        if last.end_offset - start >= least_bytes or count >= MAX_JOINED_PACKETS:
             yield _join(parts, last)
             parts, count, start = [], 0, last.end_offset
     if parts and last is not None:

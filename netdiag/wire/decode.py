@@ -89,6 +89,10 @@ class Decoder:
     def __init__(self) -> None:
         self._fragments = Fragments()
 
+    def decode(self, window: Window) -> Decoded:
+        """One window after the other."""
+        return self.complete(dissect(window))
+
     def complete(self, dissected: Dissected) -> Decoded:
         """All packets of the window. Rows are in file order (those of fragments that waited from an earlier window come first)."""
         four, six = dissected.joined(Inner.FRAGMENT_4), dissected.joined(Inner.FRAGMENT_6)
