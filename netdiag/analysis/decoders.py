@@ -33,6 +33,13 @@ def http2(client: Octets, server: Octets, *, upgraded_from: Turn | None = None) 
     return decode(client, server, upgraded_from=upgraded_from)
 
 
+def http2_by_columns(client: Octets, server: Octets) -> Conversation | None:
+    """RFC 9113, with columns for turns where they are regular and many; None where it takes ``http2``, from the first octet on."""
+    from netdiag.protocols.h2_either import decode
+
+    return decode(client, server)
+
+
 def socks(client: Octets, server: Octets) -> Tunnel | None:
     """RFC 1928, and version 4."""
     from netdiag.protocols.socks import decode

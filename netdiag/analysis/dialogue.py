@@ -6,7 +6,7 @@ or SOCKS tunnel, STARTTLS. Each layer that can carry requests of its own is a ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from netdiag.wire.record_view import TlsRecordView
 
 if TYPE_CHECKING:
     from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.h2_turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
     from netdiag.protocols.tls.observe import Handshake
 
@@ -41,7 +42,9 @@ class Leg:
     """One layer that carries requests. ``marks`` is the part of the set-up that this layer adds for its first request."""
 
     marks: Marks = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    turns: Sequence[Turn] = field(default_factory=list)
+    columns: ColumnTurns | None = None
+    """The same turns where they are columns."""
     gaps: bool = False
     keyless: tuple[Sequence[TlsRecordView], Sequence[TlsRecordView]] | None = None
     """Records of a TLS session that nothing opened, client's and server's: the grammar has to do."""
@@ -65,29 +68,49 @@ class Dialogue:
     anomalies: list[Anomaly] = field(default_factory=list)
     dns_messages: list[TimedMessage] = field(default_factory=list)
     """DNS over TCP, endpoints not yet filled in."""
+    unheard: bool = False
+    """It turned out too late that columns do not do: it has to be heard again without them."""
+
+    @property
+    def only_columns(self) -> Leg | None:
+        """The one layer of this connection with requests, where those are columns."""
+        return self.legs[0] if len(self.legs) == 1 and self.legs[0].columns is not None else None
 
 
-def listen(client: Iterable[Chunk], server: Iterable[Chunk], *, keylog: KeyLog | None, server_port: int) -> Dialogue:
-    """Decode one connection from its octets. Never raises for what they say."""
+def listen(
+    client: Iterable[Chunk],
+    server: Iterable[Chunk],
+    *,
+    keylog: KeyLog | None,
+    server_port: int,
+    columns: bool = False,
+) -> Dialogue:
+    """Decode one connection from its octets. Never raises for what they say. ``columns``: HTTP/2 may be read by columns; look at ``unheard``."""
     dialogue = Dialogue()
-    _Listener(dialogue, keylog, server_port).octets(client, server, {}, 0)
+    _Listener(dialogue, keylog, server_port, columns).octets(client, server, {}, 0)
     return dialogue
 
 
 def listen_tls(
-    client: Sequence[TlsRecordView], server: Sequence[TlsRecordView], *, keylog: KeyLog | None, server_port: int
+    client: Sequence[TlsRecordView],
+    server: Sequence[TlsRecordView],
+    *,
+    keylog: KeyLog | None,
+    server_port: int,
+    columns: bool = False,
 ) -> Dialogue:
     """The same for a connection whose TLS records are known already."""
     dialogue = Dialogue()
-    _Listener(dialogue, keylog, server_port).records(client, server, {}, 0)
+    _Listener(dialogue, keylog, server_port, columns).records(client, server, {}, 0)
     return dialogue
 
 
 class _Listener:
-    def __init__(self, dialogue: Dialogue, keylog: KeyLog | None, server_port: int) -> None:
+    def __init__(self, dialogue: Dialogue, keylog: KeyLog | None, server_port: int, columns: bool) -> None:
         self._dialogue = dialogue
         self._keylog = keylog
         self._port = server_port
+        self._columns = columns
 
     def octets(self, client: Iterable[Chunk], server: Iterable[Chunk], marks: Marks, layer: int) -> None:
         """A layer of plain octets."""
@@ -101,7 +124,7 @@ class _Listener:
         elif kind == "http/1":
             self._talk(decoders.http1(asks, answers), asks, answers, marks, layer)
         elif kind == "h2":
-            self._talk(decoders.http2(asks, answers), asks, answers, marks, layer)
+            self._http2(asks, answers, marks, layer)
         elif kind in ("socks4", "socks5"):
             self._socks(kind, asks, answers, marks, layer)
         elif kind == "dns" or (kind is None and self._port == dns_transport.PORT):
@@ -130,18 +153,27 @@ class _Listener:
                 self._dialogue.legs.append(Leg(marks=inside))
             for leg in self._dialogue.legs[before:]:
                 leg.gaps |= half
+        if self._dialogue.unheard:
+            return
         seen.finish()
         self._dialogue.session = self._dialogue.session or seen.session
         if self._port == dns_transport.OVER_TLS_PORT or "dot" in (seen.session.alpn, *seen.session.alpn_offered):
             self._dialogue.application = DNS_OVER_TLS
         self._dialogue.anomalies += seen.anomalies
 
+    def _http2(self, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
+        said = decoders.http2_by_columns(asks, answers) if self._columns else decoders.http2(asks, answers)
+        if said is None:
+            self._dialogue.unheard = True
+        else:
+            self._talk(said, asks, answers, marks, layer)
+
     def _talk(self, said: Conversation, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
-        leg = Leg(marks=marks, turns=said.turns, http2=said.h2)
+        leg = Leg(marks=marks, turns=said.turns, columns=said.columns, http2=said.h2)
         self._dialogue.legs.append(leg)
         self._dialogue.anomalies += said.anomalies
         self._dialogue.http_version = said.protocol
-        if any(dns_transport.is_over_https(turn.request_headers, turn.response_headers) for turn in said.turns):
+        if any(dns_transport.is_over_https(fields, ()) for fields in _header_sections(said)):
             self._dialogue.application = DNS_OVER_HTTPS
         if said.tunnel is not None:
             self._through(said.tunnel, leg, layer)
@@ -150,7 +182,7 @@ class _Listener:
     def _through(self, tunnel: Tunnel, leg: Leg, layer: int) -> None:
         if tunnel.kind == "h2c":
             said = decoders.http2(tunnel.client, tunnel.server, upgraded_from=tunnel.turn)
-            leg.turns += said.turns
+            leg.turns = [*leg.turns, *said.turns]
             leg.http2, leg.upgraded = said.h2, True
             self._dialogue.anomalies += said.anomalies
             self._dialogue.http_version = said.protocol
@@ -184,6 +216,19 @@ class _Listener:
         client, server = after_starttls(asks, answers)
         if client:
             self.records(client, server, marks, layer)
+
+
+def _header_sections(said: Conversation) -> Iterator[Sequence[tuple[str, str]]]:
+    """Of all requests and answers; those that several share only once."""
+    if said.columns is not None:
+        yield from said.columns.headers()
+        return
+    seen: set[int] = set()
+    for turn in said.turns:
+        for fields in (turn.request_headers, turn.response_headers):
+            if id(fields) not in seen:
+                seen.add(id(fields))
+                yield fields
 
 
 _HANDSHAKE, _APPLICATION_DATA = 22, 23

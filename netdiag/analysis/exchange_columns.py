@@ -15,6 +15,7 @@ from netdiag.analysis.phase_columns import ABSENT, BreakdownColumns, split_colum
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.plain import plain
+from netdiag.protocols.turn import Turn
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.exchange_table import MeasuredExchanges
 from netdiag.records.timing import PhaseName
@@ -212,14 +213,14 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
     marks = {m: [ABSENT] * len(drafts) for m in Milestone}
     arms: dict[tuple[str | None, bool], int] = {}
     arm = []
-    streams: list[tuple[int, Draft]] = []
+    streams: list[tuple[int, Turn]] = []
     for place, draft in enumerate(drafts):
         for milestone, mark in draft.marks.items():
             marks[milestone][place] = mark[0]
         turn = draft.turn
         arm.append(arms.setdefault((None if turn is None else turn.protocol, draft.ordinal > 0), len(arms)))
         if turn is not None and turn.events:
-            streams.append((place, draft))
+            streams.append((place, turn))
     columns = {m: np.array(column, np.int64) for m, column in marks.items()}
     return MarkTable(
         connection=np.array([0 if d.connection is None else d.connection.id for d in drafts], np.int64),
@@ -230,7 +231,7 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
         arm=np.array(arm, np.int64),
         outcome=np.array([CODES[d.outcome] for d in drafts], np.int64),
         pushed=np.array([d.turn is not None and d.turn.pushed for d in drafts], np.bool_),
-        since_request=_stream_times(streams, len(drafts)),
+        since_request=stream_times(streams, len(drafts)),
     )
 
 
@@ -244,10 +245,11 @@ def _positions(drafts: Sequence[Draft]) -> Int64:
     return found
 
 
-def _stream_times(streams: Iterable[tuple[int, Draft]], count: int) -> dict[str, Int64]:
+def stream_times(streams: Iterable[tuple[int, Turn]], count: int) -> dict[str, Int64]:
+    """``MarkTable.since_request`` of ``count`` exchanges, some of which (by row) have streams of events for answers."""
     found: dict[str, Int64] = {}
-    for place, draft in streams:
-        timing = None if draft.turn is None else stream_timing(draft.turn)
+    for place, turn in streams:
+        timing = stream_timing(turn)
         for name in _STREAM_TIMES:
             value = getattr(timing, f"{name}_ns", None)
             if value is not None:

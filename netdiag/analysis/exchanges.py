@@ -116,7 +116,7 @@ def drafts_of(
             continue
         missing = bool(turn.request_missing_bytes or turn.response_missing_bytes)
         ending = ending_of(turn, connection, gaps=gaps or missing)
-        draft = _draft(connection, turn, marks, ending, ordinal, server_name)
+        draft = draft_of(connection, turn, marks, ending, ordinal, server_name)
         draft.idle_before_ns = _idle_ns(turn, quiet_since)
         if upgraded and turn.stream_id == 1:
             draft.request_packet = None  # the packet with that request belongs to the exchange that 101 ended
@@ -126,9 +126,10 @@ def drafts_of(
     return drafts
 
 
-def _draft(
+def draft_of(
     connection: Connection, turn: Turn, marks: Marks, ending: Ending, ordinal: int, server_name: str | None
 ) -> Draft:
+    """One exchange, by itself: what others on its connection have to do with it is not in it yet."""
     request = turn.request_last or turn.request_head_last or turn.request_first
     return Draft(
         connection=connection,
@@ -169,16 +170,21 @@ AT_ONCE_NS = 5_000_000
 def _name_the_opener(drafts: list[Draft], connection: Connection, settings_at: int | None) -> None:
     """Requests sent so soon after the first that no answer to it can have caused them waited for the same set-up; and those held back
     until the server's SETTINGS had come (httpcore starts with one stream)."""
-    if not drafts or M.SYN not in drafts[0].marks or M.REQUEST_FIRST not in drafts[0].marks:
+    horizon = waiting_until(drafts[0].marks, connection, settings_at) if drafts else None
+    if horizon is None:
         return
-    opener = drafts[0]
-    answered = opener.marks.get(M.RESPONSE_FIRST)
-    horizon = opener.marks[M.REQUEST_FIRST].at + (connection.min_rtt_ns or connection.handshake_rtt_ns or 0)
-    if settings_at is not None:
-        horizon = max(horizon, settings_at + AT_ONCE_NS)
-    if answered is not None:
-        horizon = min(horizon, answered.at)
     for draft in drafts[1:]:
         first = draft.marks.get(M.REQUEST_FIRST)
         if first is not None and first.at <= horizon:
-            draft.opener = opener
+            draft.opener = drafts[0]
+
+
+def waiting_until(marks: Marks, connection: Connection, settings_at: int | None) -> int | None:
+    """Until when requests waited for the set-up that the exchange with these marks, the first, paid for; None where it paid for none."""
+    if M.SYN not in marks or M.REQUEST_FIRST not in marks:
+        return None
+    horizon = marks[M.REQUEST_FIRST].at + (connection.min_rtt_ns or connection.handshake_rtt_ns or 0)
+    if settings_at is not None:
+        horizon = max(horizon, settings_at + AT_ONCE_NS)
+    answered = marks.get(M.RESPONSE_FIRST)
+    return horizon if answered is None else min(horizon, answered.at)

@@ -32,12 +32,16 @@ class Ears:
         records: TlsRecords,
         server_port: Callable[[int], int],
         keylog: KeyLog | None,
+        *,
+        columns: bool = False,
     ) -> None:
+        """``columns``: turns that are many may be columns."""
         self._buffer = buffer
         self._segments = segments
         self._records = records
         self._server_port = server_port
         self._keylog = keylog
+        self._columns = columns
         count = int(segments.connection.max(initial=-1)) + 1
         self._segment_bounds = bounds_of(segments, count)
         self._record_bounds = bounds_of(records, count)
@@ -49,15 +53,19 @@ class Ears:
 
     def hear(self, connection: int) -> Dialogue:
         """What one connection said."""
+        said = self._hear(connection, self._columns)
+        return self._hear(connection, False) if said.unheard else said
+
+    def _hear(self, connection: int, columns: bool) -> Dialogue:
         port = self._server_port(connection)
         if not self.encrypted[connection]:
             octets = [
                 chunks(self._buffer, self._segments, _rows(self._segment_bounds, connection, side))
                 for side in (CLIENT, SERVER)
             ]
-            return listen(*octets, keylog=self._keylog, server_port=port)
+            return listen(*octets, keylog=self._keylog, server_port=port, columns=columns)
         client, server = (self._views(_rows(self._record_bounds, connection, side)) for side in (CLIENT, SERVER))
-        dialogue = listen_tls(client, server, keylog=self._keylog, server_port=port)
+        dialogue = listen_tls(client, server, keylog=self._keylog, server_port=port, columns=columns)
         if client and client[0].stream_offset > 0:
             rows = _rows(self._segment_bounds, connection, CLIENT)
             dialogue.origin, _ = proxy_protocol.strip(chunks(self._buffer, self._segments, rows))

@@ -37,7 +37,7 @@ _BY_FRAME = {
 def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Ending:
     """The end of a turn that could be read. ``gaps``: octets of this connection are missing from the capture."""
     if turn.end in _WHOLE:
-        return Ending(_by_status(turn), _status_detail(turn))
+        return Ending(by_status(turn.status, turn.grpc_status), _status_detail(turn))
     if turn.end is TurnEnd.UNTIL_CLOSE:
         return _ending_until_close(turn, connection)
     if turn.end in _BY_FRAME:
@@ -46,9 +46,10 @@ def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Endi
     return _cut_short(turn, connection, gaps)
 
 
-def _by_status(turn: Turn) -> Outcome:
-    failed = (turn.status is not None and turn.status >= 400) or turn.grpc_status not in (None, 0)
-    if turn.status is None:
+def by_status(status: int | None, grpc_status: int | None) -> Outcome:
+    """The outcome of an answer that is whole."""
+    failed = (status is not None and status >= 400) or grpc_status not in (None, 0)
+    if status is None:
         return Outcome.UNKNOWN
     return Outcome.HTTP_ERROR if failed else Outcome.OK
 
@@ -65,7 +66,9 @@ def _ending_until_close(turn: Turn, connection: Connection) -> Ending:
             "RST from server in a body that only the close delimits",
             Mark(server.rst_at, server.rst_packet),
         )
-    return Ending(_by_status(turn), "the body ends with the connection, so it may have been cut short")
+    return Ending(
+        by_status(turn.status, turn.grpc_status), "the body ends with the connection, so it may have been cut short"
+    )
 
 
 def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:

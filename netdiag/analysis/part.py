@@ -34,6 +34,7 @@ from netdiag.wire.tables import NONE
 from netdiag.wire.tls_records import chain
 
 if TYPE_CHECKING:
+    from netdiag.analysis.multiplexed import Multiplexed
     from netdiag.protocols.dns_pairing import TimedMessage
     from netdiag.protocols.tls.keylog import KeyLog
 
@@ -78,7 +79,7 @@ class Part:
         segments = segment(flows)
         self._table = measure(flows, segments, flows.buffer)
         records = chain(flows.buffer, segments)
-        self._ears = Ears(flows.buffer, segments, records, self._server_port, context.keylog)
+        self._ears = Ears(flows.buffer, segments, records, self._server_port, context.keylog, columns=True)
         candidates = self._ears.encrypted if context.keylog is None else np.zeros_like(self._ears.encrypted)
         self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
         rows = np.flatnonzero(self._chosen)
@@ -88,6 +89,7 @@ class Part:
         }
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
         """Numbered from 0 here; their ids are the whole capture's."""
+        self._multiplexed = self._by_columns()
         self._own = self._drafts()
         self._own_of: dict[int, list[Draft]] = {}
         for draft in self._own:
@@ -107,9 +109,17 @@ class Part:
         told = exchanges(self._sealed, self._chosen, self._table.openings)
         told = dataclasses.replace(told, connection=told.connection + self._first_id)
         place = {id(draft): row for row, draft in enumerate(self._own)}
+        tables, openers = (
+            [marks_of_drafts(self._own)],
+            {row: place[id(d.opener)] for row, d in enumerate(self._own) if d.opener is not None},
+        )
+        for many in self._multiplexed.values():
+            first = sum(map(len, tables))
+            tables.append(many.marks())
+            openers.update((first + row, first) for row in many.waited(tables[-1]))
         return PartFacts(
-            exchanges=MarkTable.concat([marks_of_drafts(self._own), told]),
-            openers={row: place[id(d.opener)] for row, d in enumerate(self._own) if d.opener is not None},
+            exchanges=MarkTable.concat([*tables, told]),
+            openers=openers,
             opened=sum(1 for d in self._dialogues.values() if d.session is not None and d.session.decrypted),
             anomalies=tuple(self._anomalies()),
             name_messages=tuple(self._name_messages()),
@@ -122,6 +132,8 @@ class Part:
         """An exchange of connection ``i`` (from 0), the first of which is number 0."""
         if i in self._row:
             return self._requests(i, self._said(i), {0: self._sealed.told(self._row[i])})[ordinal]
+        if i in self._multiplexed:
+            return self._multiplexed[i].draft(ordinal)
         return self._own_of[i][ordinal]
 
     def dials(self, addresses: Set[str]) -> list[Dial]:
@@ -168,10 +180,20 @@ class Part:
             origin=dialogue.origin,
         )
 
+    def _by_columns(self) -> dict[int, Multiplexed]:
+        """The exchanges of connections whose turns are columns."""
+        legs = {i: leg for i, dialogue in self._dialogues.items() if (leg := dialogue.only_columns) is not None}
+        if not legs:
+            return {}
+        from netdiag.analysis.multiplexed import Multiplexed
+
+        stalls = self._table.stalls
+        return {i: Multiplexed(self.connections[i], leg, HeldUp(stalls, i)) for i, leg in legs.items()}
+
     def _drafts(self) -> list[Draft]:
-        """The exchanges of all connections that are not sealed."""
+        """The exchanges of all others that are not sealed."""
         told = _unopened(self.connections, self._dialogues)
-        one_by_one = (i for i in range(len(self)) if i not in self._row)
+        one_by_one = (i for i in range(len(self)) if i not in self._row and i not in self._multiplexed)
         return [d for i in one_by_one for d in self._requests(i, self._dialogues.get(i), told.get(i, {}))]
 
     def _requests(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:

@@ -45,7 +45,7 @@ def requests_of(
                 gaps=leg.gaps,
                 server_name=_name(connection),
                 upgraded=leg.upgraded,
-                settings_at=_settings_at(leg),
+                settings_at=settings_at(leg),
             )
             _note_flow_control(read, leg)
             drafts += read
@@ -56,7 +56,8 @@ def requests_of(
     return drafts
 
 
-def _settings_at(leg: Leg) -> int | None:
+def settings_at(leg: Leg) -> int | None:
+    """When the server's first SETTINGS was deliverable; None without HTTP/2, or where it was not seen."""
     settings = None if leg.http2 is None else leg.http2.first_settings(SERVER)
     return None if settings is None else settings.moment.deliverable_at
 

@@ -9,7 +9,7 @@ from netdiag.protocols.h2_frames import DEFAULT_WINDOW
 from netdiag.wire.chunk import Moment
 
 # Senders leave a remainder unused rather than send a very small frame.
-_NEARLY_CLOSED = 1024
+NEARLY_CLOSED = 1024
 _MOST_STALLS = 10_000
 _MOST_GROWTHS = 1000
 
@@ -46,12 +46,12 @@ class WindowLedger:
             self._resume(sender, stream_id, first)
             self._resume(sender, 0, first)
         left = self._connection[sender] = self._connection[sender] - length
-        if left < _NEARLY_CLOSED and others_owe:
+        if left < NEARLY_CLOSED and others_owe:
             self._stops[sender, 0] = _Stop(last, left, 0)
         used = self._used[sender]
         spent = used[stream_id] = used.get(stream_id, 0) + length
         left = self._initial[sender] - spent
-        if left < _NEARLY_CLOSED and owes:
+        if left < NEARLY_CLOSED and owes:
             self._stops[sender, stream_id] = _Stop(last, left, len(self._growths[sender]))
 
     def update(self, sender: int, stream_id: int, increment: int, moment: Moment) -> None:

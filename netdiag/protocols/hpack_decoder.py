@@ -10,7 +10,7 @@ same octets while the table is unchanged gives the same fields again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -167,6 +167,11 @@ class HpackDecoder(Generic[F, B]):
                 self._blocks.clear()
             self._blocks[block] = decoded
         return decoded
+
+    def decode_all(self, blocks: Iterable[bytes]) -> list[B]:
+        """What ``decode`` says to each, in order; raises as it does."""
+        known = self._blocks.get
+        return [found if (found := known(block)) is not None else self.decode(block) for block in blocks]
 
     def _decode(self, block: bytes) -> tuple[FieldBlock[F], bool]:
         fields: list[F] = []
