@@ -204,10 +204,12 @@ def _describe(found: chain.Walk, after: int | None) -> str:
 
 
 def _doubtful_at_the_end(rows: NDArray[np.void]) -> int:
-    """How many of the last few records come at or behind one whose time is far from the one before."""
-    few = rows[-1 - DOUBTFUL_RECORDS :]
-    far = np.abs(np.diff(few["seconds"].astype(np.int64))) > NEAR_SECONDS
-    return len(far) - int(np.argmax(far)) if far.any() else 0
+    """How many of the last few records have a time far from all of the few before them. One odd time alone does not matter: where the
+    next record's time is like the earlier ones', the lengths led to a record."""
+    seconds = rows["seconds"][-1 - DOUBTFUL_RECORDS :].astype(np.int64)
+    near = np.tril(np.abs(seconds[:, np.newaxis] - seconds) <= NEAR_SECONDS, -1).any(axis=1)
+    near[:1] = True
+    return int(np.argmax(near[::-1])) if len(near) else 0
 
 
 def _before_damage(found: chain.Walk, rows: NDArray[np.void]) -> tuple[chain.Walk, NDArray[np.void]]:

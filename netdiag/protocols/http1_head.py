@@ -26,14 +26,16 @@ _SIMPLE_METHODS = frozenset(
 )
 SIMPLE = "http/0.9"
 _STATUS_LINE = re.compile(rb"HTTP/1\.(\d)[ \t]+(\d{3})(?:[ \t].*)?\Z", re.S)
+# A version or a status that is none, as lenient recipients take it.
+_ODD_STATUS_LINE = re.compile(rb"HTTP/[^ \t]*[ \t]+0*([1-9]\d\d)(?!\d).*\Z", re.S)
 _VERSIONS = {b"%d" % minor: f"http/1.{minor}" for minor in range(10)}
 # A whole start-line at the beginning of a chunk: what a decoder that lost its place accepts as a new message.
 REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")
 STATUS_START = re.compile(rb"HTTP/1\.[01] [1-5]\d\d(?: [^\r\n]*)?\r?\n")
 # What a start-line can look like before its end has arrived.
 _REQUEST_BEGUN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}(?:[ \t][^\r\n]*\r?)?\Z")
-_STATUS_BEGUN = re.compile(rb"HTTP/1\.\d[ \t]+[^\r\n]*\r?\Z")
-_STATUS_PREFIX = b"HTTP/1."
+_STATUS_BEGUN = re.compile(rb"HTTP/[^ \t\r\n]*[ \t]+[^\r\n]*\r?\Z")
+_STATUS_PREFIX = b"HTTP/"
 
 
 class Framing(Enum):
@@ -90,7 +92,7 @@ def may_begin_request(octets: bytes) -> bool:
 
 def may_begin_status(octets: bytes) -> bool:
     """Whether these octets, without a line end yet, can be the beginning of a status-line."""
-    return _STATUS_PREFIX.startswith(octets[:7]) if len(octets) < 9 else _STATUS_BEGUN.match(octets) is not None
+    return _STATUS_PREFIX.startswith(octets[:5]) if len(octets) < 9 else _STATUS_BEGUN.match(octets) is not None
 
 
 def parse_request_line(line: bytes) -> tuple[str, str, str] | None:
@@ -119,9 +121,15 @@ def parse_status_line(line: bytes) -> tuple[int, str] | None:
     """(status, version), or None when it is none."""
     match = _STATUS_LINE.match(line)
     if match is None:
-        return None
+        odd = _ODD_STATUS_LINE.match(line)
+        return None if odd is None else (int(odd[1]), _VERSIONS[b"1"])
     minor, status = match.groups()
     return int(status), _VERSIONS[minor]
+
+
+def is_regular_status_line(line: bytes) -> bool:
+    """Whether version and status are as RFC 9112 section 4 says."""
+    return _STATUS_LINE.match(line) is not None
 
 
 _CACHED_SECTION_BYTES = 2048

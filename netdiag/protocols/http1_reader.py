@@ -149,6 +149,10 @@ class MessageReader:
                 )
         else:
             head.status, head.version = start
+            if not heads.is_regular_status_line(line.removesuffix(b"\r")):
+                self._log.add(
+                    f"a status-line without a valid version or status: {printable(line)}", packet=packet, offset=offset
+                )
         return head
 
     def _head_octets(self) -> tuple[bytes, bool]:

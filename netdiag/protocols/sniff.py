@@ -54,7 +54,8 @@ def peek(chunks: Iterable[Chunk], count: int = PREFIX_BYTES) -> tuple[bytes, Ite
 
 
 def _is_tls(client: bytes, server: bytes) -> bool:
-    return _tls_record(client) or _tls_record(server) or _sslv2_hello(client)
+    # A server's record may answer what a proxy was asked for in clear, its consent not captured.
+    return _tls_record(client) or _sslv2_hello(client) or (_tls_record(server) and _METHODS.match(client) is None)
 
 
 def _tls_record(octets: bytes) -> bool:
@@ -95,15 +96,16 @@ def _is_socks4(client: bytes, server: bytes) -> bool:
 
 def _is_dns(client: bytes, server: bytes) -> bool:
     """RFC 1035 section 4.2.2: a length, then a message with one question and opcode QUERY."""
-    for octets in (client, server):
-        if (
-            len(octets) >= 14
-            and octets[4] & 0x78 == 0
-            and octets[6:8] == b"\0\1"
-            and 17 <= int.from_bytes(octets[:2], "big") <= 4096
-        ):
-            return True
-    return False
+    return _is_dns_message(client) or _is_dns_message(server)
+
+
+def _is_dns_message(octets: bytes) -> bool:
+    if len(octets) < 14 or octets[4] & 0x78 or octets[6:8] != b"\0\1":
+        return False
+    answered, authorities = octets[4] & 0x80, int.from_bytes(octets[10:12], "big")
+    # A query has no answer; in the authority section stands what an incremental transfer begins from (RFC 1995 section 3).
+    possible = bool(answered) or (octets[8:10] == b"\0\0" and authorities <= 1)
+    return possible and 17 <= int.from_bytes(octets[:2], "big") <= 4096
 
 
 def _starts(client_marks: tuple[bytes, ...], server_marks: tuple[bytes, ...] = ()) -> Callable[[bytes, bytes], bool]:

@@ -132,14 +132,14 @@ def _address(octets: _Octets, kind: int) -> str:
 
 
 def _socks4(reader: _Handshake) -> Turn | None:
-    """SOCKS 4, and 4a where the address is 0.0.0.x: then the host's name follows the user."""
+    """SOCKS 4, and 4a where the address is 0.0.0.x: then the host's name follows the user. Some clients leave x at 0, and send a name."""
     client, server = reader.client, reader.server
     _, command = client.take(2)
     port = int.from_bytes(client.take(2), "big")
     address = client.take(4)
     client.take_text()
     host = socket.inet_ntop(socket.AF_INET, address)
-    if address[:3] == b"\0\0\0" and address[3]:
+    if address[:3] == b"\0\0\0" and (address[3] or client.reader.rest_of_chunk()):
         host = printable(client.take_text(), 255)
     turn = _turn("socks4", client, f"{host}:{port}", command)
     reply = server.take(8)

@@ -24,7 +24,8 @@ class Handshake:
     """The last SYN before the SYN-ACK (the first one when there is no SYN-ACK)."""
     syn_ack_row: Int64
     ack_row: Int64
-    """The client's first packet that acknowledges the SYN-ACK."""
+    """The client's first packet that acknowledges the SYN-ACK. Where the server sent payload, so that the connection was open to it, the
+    client's first acknowledgement whatever its number says (a firewall that rewrites numbers, a capture made by hand)."""
     syns: Int64
     """How many SYNs the client sent, captured copies not counted."""
     syn_acks: Int64
@@ -38,7 +39,7 @@ def handshake(flows: Flows, copies: Bool) -> Handshake:
     flags = flows.packets.flags & (SYN | ACK | FIN | RST)
     number, at = flows.packets.number, flows.packets.captured_at
     of_client = flows.side == 0
-    syns = np.flatnonzero((flags == SYN) & of_client & ~copies)
+    syns = np.flatnonzero(((flags & (SYN | ACK | RST)) == SYN) & of_client & ~copies)
     syn_acks = np.flatnonzero((flags == SYN | ACK) & ~of_client & ~copies)
     count = flows.count
     syn_row = first_of(flows, syns)
@@ -46,8 +47,9 @@ def handshake(flows: Flows, copies: Bool) -> Handshake:
     before = syns[number[syns] < _or_last(number, syn_ack_row)[flows.connection[syns]]]
     answered = last_of(flows, before)
     answered = np.where((answered == NONE) | (syn_ack_row == NONE), syn_row, answered)
-    acks = np.flatnonzero(((flags & (SYN | ACK | RST)) == ACK) & of_client & (flows.sequence.acked >= 0) & ~copies)
+    acks = np.flatnonzero(((flags & (SYN | ACK | RST)) == ACK) & of_client & ~copies)
     acks = acks[number[acks] > _or_last(number, syn_ack_row)[flows.connection[acks]]]
+    acks = _believed(flows, acks)
     ack_row = first_of(flows, acks)
     before = syn_acks[number[syn_acks] < _or_last(number, ack_row)[flows.connection[syn_acks]]]
     accepted = last_of(flows, before)
@@ -62,6 +64,16 @@ def handshake(flows: Flows, copies: Bool) -> Handshake:
         syn_acks=np.bincount(flows.connection[syn_acks], minlength=count),
         rtt_ns=np.where(rtt_ns >= 0, rtt_ns, NONE),
     )
+
+
+def _believed(flows: Flows, acks: Int64) -> Int64:
+    """Those that acknowledge the SYN-ACK, and all of them in connections whose server sent payload."""
+    good = flows.sequence.acked[acks] >= 0
+    if good.all():
+        return acks
+    speaks = np.zeros(flows.count, np.bool_)
+    speaks[flows.connection[(flows.side == 1) & (flows.packets.payload_bytes > 0)]] = True
+    return acks[good | speaks[flows.connection[acks]]]
 
 
 def first_of(flows: Flows, rows: Int64) -> Int64:

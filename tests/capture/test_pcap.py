@@ -180,6 +180,15 @@ def test_reading_goes_on_after_a_length_that_is_a_little_wrong(error: int) -> No
     assert (ends[:-1] <= packets.data_offset[1:]).all()
 
 
+def test_one_odd_time_before_damage_costs_no_packet() -> None:
+    """Where the next record's time is like the earlier ones', the odd one's lengths led to a record, so it is one."""
+    raw = bytearray(pcap(FRAMES))
+    struct.pack_into("<I", raw, offsets(FRAMES)[1], 761_195_582)
+    struct.pack_into("<I", raw, offsets(FRAMES)[4] + 8, 0x7FFFFFFF)
+    _, packets = read(bytes(raw))
+    assert len(packets) == len(FRAMES) - 1
+
+
 def test_octets_that_were_never_written() -> None:
     """A crash left zeros at the end: they are no packets."""
     raw = pcap(FRAMES)

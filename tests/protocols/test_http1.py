@@ -75,6 +75,21 @@ def test_an_upload_ends_with_its_last_octet_and_may_be_answered_early() -> None:
     assert (turn.status, ms(turn.response_first)) == (413, 30)
 
 
+@pytest.mark.parametrize(
+    "line", ["HTTP/2.0 200 OK", "HTTP/1.10 200 OK", "HTTP/1\0.1 200 OK", "HTTP/1.1 0200 OK", "HTTP/1.1 200\0 OK"]
+)
+def test_a_status_line_with_an_odd_version_or_status_is_read_and_reported(line: str) -> None:
+    conversation = http1.decode(stream((0, GET)), stream((20, head(f"{line}\nContent-Length: 5") + b"hello")))
+    (turn,) = conversation.turns
+    assert (turn.status, turn.response_body_bytes, turn.end) == (200, 5, TurnEnd.COMPLETE)
+    assert any("a status-line without a valid version or status" in a.reason for a in conversation.anomalies)
+
+
+def test_what_is_no_status_is_none() -> None:
+    conversation = http1.decode(stream((0, GET)), stream((20, head("HTTP/1.1 20000 OK\nContent-Length: 5"))))
+    assert conversation.turns[0].status is None
+
+
 @pytest.mark.parametrize("line_end", ["\r\n", "\n"])
 def test_chunked_content_with_extension_and_trailers(line_end: str) -> None:
     text = (

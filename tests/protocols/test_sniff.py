@@ -32,6 +32,8 @@ TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
         (h2.window_update(0, 100), h2.frame(h2.DATA, 0, 5, b"x" * 100), "h2"),
         (b"\x05\x01\x00", b"\x05\x00", "socks5"),
         (b"\x05\x02\x00\x02", b"", "socks5"),
+        (b"\x05\x02\0\1" + b"\5\1\0\1\xc6\x33\x64\2\1\xbb", b"\5\0" + b"\5\0\0\1\x7f\0\0\1\4\x38", "socks5"),
+        (b"CONNECT example.com:443 HTTP/1.1\r\n\r\n", b"\x16\3\3\0\x55\2\0\0\x51\3\3", "http/1"),
         (b"\x04\x01\x01\xbb\x7f\0\0\1user\0", b"\0\x5a", "socks4"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", "ssh"),
         (b"EHLO me\r\n", b"220 mail.example.com ESMTP Postfix\r\n", "smtp"),

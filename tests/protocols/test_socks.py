@@ -59,8 +59,9 @@ def test_socks5_user_and_password_are_not_kept() -> None:
     [
         (b"\4\1\x01\xbb\xc0\0\2\1me\0", "192.0.2.1:443"),
         (b"\4\1\x01\xbb\0\0\0\1me\0example.com\0", "example.com:443"),
+        (b"\4\1\x01\xbb\0\0\0\0\0example.com\0", "example.com:443"),
     ],
-    ids=["4", "4a"],
+    ids=["4", "4a", "4a with the address 0.0.0.0"],
 )
 def test_socks4(asked: bytes, target: str) -> None:
     tunnel = opened(stream((0, asked), (60, INNER)), stream((30, b"\0\x5a\0\0\0\0\0\0answer")))

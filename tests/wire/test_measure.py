@@ -6,7 +6,7 @@ import pytest
 
 from netdiag.wire.stalls import StallKind
 from tests.support.conversation import CLIENT, MS, SERVER, SYN_OPTIONS, Conversation
-from tests.support.packets import ACK, RST, SYN
+from tests.support.packets import ACK, FIN, RST, SYN
 
 
 def test_a_whole_connection() -> None:
@@ -45,6 +45,30 @@ def test_the_answered_syn_gives_the_round_trip() -> None:
     assert record.handshake_rtt_ns == 25 * MS
     assert record.syn_packet == 1
     assert record.sides.client.retransmitted_segments == 1
+
+
+def rewritten(*, answered: bool) -> Conversation:
+    """A handshake whose last packet acknowledges another number than the SYN-ACK's, as behind a firewall that rewrites one direction."""
+    talk = Conversation()
+    talk.packet(CLIENT, flags=SYN)
+    talk.packet(SERVER, flags=SYN | ACK, ack=1)
+    talk.packet(CLIENT, offset=1, ack=-40_000)
+    talk.packet(CLIENT, b"request", offset=1, ack=-40_000)
+    if answered:
+        talk.packet(SERVER, b"response", offset=1, ack=8)
+    return talk
+
+
+def test_the_first_ack_completes_the_handshake_whatever_its_number_when_the_server_went_on() -> None:
+    assert rewritten(answered=True).wire().connection().ack_packet == 3
+    assert rewritten(answered=False).wire().connection().ack_packet is None
+
+
+def test_a_syn_with_other_flags_is_a_syn_unless_it_resets() -> None:
+    talk = Conversation()
+    talk.packet(CLIENT, flags=SYN | RST)
+    talk.packet(CLIENT, flags=SYN | FIN)
+    assert talk.wire().connection().syn_packet == 2
 
 
 def test_a_connection_that_the_capture_joined_late_has_no_handshake() -> None:
