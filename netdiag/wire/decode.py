@@ -14,9 +14,10 @@ from netdiag.wire import icmp, layers, tcp, udp
 from netdiag.wire.codes import ICMP, ICMPV6, LINK_TYPE, TCP, Inner, name_of
 from netdiag.wire.cursor import Cursor, start
 from netdiag.wire.fast import CHUNK_ROWS, SHAPES, FastPath
-from netdiag.wire.fragments import Fragments, Reassembled
+from netdiag.wire.fragments import Fragments
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.octets import Octets
+from netdiag.wire.reassembly import Reassembled
 from netdiag.wire.tables import NONE, Bool, Buffer, Datagrams, Int64, Interface, Packets, RawPackets, Window
 
 COLUMN_TYPES: dict[str, type[np.generic]] = {

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from netdiag.analysis.join import join, ordinals_of, without_packets
+from netdiag.analysis.join import join, without_packets
+from netdiag.analysis.request_order import ordinals_of
 from netdiag.lab import LabConfig, LabServer
 from netdiag.lab.behaviour import Behaviour
 from netdiag.records.analysis import Analysis

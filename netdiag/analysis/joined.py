@@ -1,0 +1,148 @@
+"""One request as all clocks saw it, and the exchange that it becomes."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
+from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.analysis.phases import Breakdown, split
+from netdiag.analysis.recorded import (
+    absences,
+)
+from netdiag.analysis.reread import marks_of
+from netdiag.analysis.stalls import Surroundings
+from netdiag.analysis.stream_timing import stream_timing, with_reads
+from netdiag.analysis.third_witness import server_report
+from netdiag.protocols.turn import Turn
+from netdiag.records.connection import Connection
+from netdiag.records.exchange import Exchange, InterimResponse, Outcome
+from netdiag.records.recording import ClientConnection, ClientRequest
+from netdiag.records.timing import Clock, ClockTimeline
+
+M = Milestone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request as all clocks saw it."""
+
+    request: ClientRequest
+    ordinal: int
+    idle_ns: int | None
+    connection: ClientConnection | None
+    record: Connection | None
+    wire: Exchange | None
+    turn: Turn | None
+    application: Marks
+    kernel: Marks
+    failed: Mark | None
+
+    @property
+    def stamped_late(self) -> bool:
+        """Octets have no better instant than that of the application's read."""
+        return not any(mark.clock is Clock.KERNEL for mark in self.kernel.values())
+
+
+def joined_exchange(seen: Seen, id: int, opener_id: int | None) -> Exchange:
+    """What the wire says of it, else what the recording does; and of the phases the best-evidenced."""
+    wire_marks, wire_stopped = ({}, None) if seen.wire is None else marks_of(seen.wire)
+    breakdown = split(_best(seen, wire_marks), ended=seen.failed)
+    path_ns, think_ns = wait_shares_ns(breakdown, seen.record)
+    base = _identified(seen, seen.wire if seen.wire is not None else _from_recording(seen, breakdown))
+    request = seen.request
+    return dataclasses.replace(
+        base,
+        **breakdown._asdict(),
+        id=id,
+        connection_id=None if seen.record is None else seen.record.id,
+        call_id=request.call_id,
+        attempt=request.attempt,
+        ordinal=seen.ordinal,
+        reused=request.reused,
+        wait_path_ns=path_ns,
+        wait_think_ns=think_ns,
+        opener_id=opener_id,
+        stream=with_reads(base.stream, request.body_reads, rtt_ns=_rtt_ns(seen)),
+        clocks=_clocks(seen, wire_marks, wire_stopped),
+        arm=request.arm,
+        trial=request.trial,
+    )
+
+
+def _identified(seen: Seen, base: Exchange) -> Exchange:
+    """What the wire could not tell, from the client. It knows why it gave up; the wire knows the rest."""
+    request = seen.request
+    return dataclasses.replace(
+        base,
+        method=base.method or request.method,
+        authority=base.authority or request.authority,
+        path=base.path or request.path,
+        protocol=base.protocol or request.protocol,
+        stream_id=base.stream_id if base.stream_id is not None else request.stream_id,
+        status=base.status if base.status is not None else request.status,
+        outcome=base.outcome if request.outcome is Outcome.UNKNOWN else request.outcome,
+        outcome_detail=request.error or base.outcome_detail,
+        server_name=base.server_name or (None if seen.connection is None else seen.connection.sni),
+        idle_before_ns=base.idle_before_ns if base.idle_before_ns is not None else seen.idle_ns,
+    )
+
+
+def _clocks(seen: Seen, wire_marks: Marks, wire_stopped: Mark | None) -> dict[str, ClockTimeline]:
+    """The request by each clock alone."""
+    clocks = {"application": _timeline(seen.application, seen.failed)}
+    if not seen.stamped_late:
+        clocks["kernel"] = _timeline(seen.kernel, seen.failed)
+    if wire_marks:
+        clocks["wire"] = _timeline(wire_marks, wire_stopped)
+    return clocks
+
+
+def _timeline(marks: Marks, ended: Mark | None) -> ClockTimeline:
+    return ClockTimeline(**split(marks, ended=ended)._asdict())
+
+
+def _around(seen: Seen) -> Surroundings:
+    operations = () if seen.connection is None else seen.connection.operations
+    return Surroundings(rtt_ns=_rtt_ns(seen), absences=absences(operations), stamped_late=seen.stamped_late)
+
+
+def _rtt_ns(seen: Seen) -> int | None:
+    return None if seen.record is None else path_rtt_ns(seen.record)
+
+
+def _best(seen: Seen, wire: Marks) -> Marks:
+    """Milestone by milestone the best evidence; the application's own reading is the end."""
+    marks = {**seen.application, **seen.kernel, **wire}
+    read_at = seen.request.last_read_at
+    if read_at is not None and M.RESPONSE_LAST in marks and seen.failed is None:
+        marks[M.READ_LAST] = Mark(read_at, None, Clock.APPLICATION)
+    return marks
+
+
+def _from_recording(seen: Seen, breakdown: Breakdown) -> Exchange:
+    """What an exchange says when no packet of it was captured."""
+    request, turn = seen.request, seen.turn or NOTHING_READ
+    interim = tuple(InterimResponse(status=i.status, at=i.moment.deliverable_at) for i in turn.interim)
+    return Exchange(
+        id=0,
+        connection_id=None,
+        stream_id=turn.stream_id,
+        protocol=turn.protocol or None,
+        method=turn.method,
+        scheme=turn.scheme,
+        authority=turn.authority,
+        path=turn.path,
+        status=turn.status,
+        grpc_status=turn.grpc_status,
+        interim=interim or request.interim,
+        request_bytes=turn.request_bytes if seen.turn is not None else request.request_bytes,
+        response_bytes=turn.response_bytes if seen.turn is not None else request.response_bytes,
+        request_headers=turn.request_headers,
+        response_headers=turn.response_headers or request.response_headers,
+        trailers=turn.trailers,
+        **breakdown._asdict(),
+        stream=stream_timing(turn, _around(seen)),
+        server_report=server_report(turn),
+    )
