@@ -15,7 +15,7 @@ NEXT_PROTOCOL = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: ETHERTYPE | 0x894F, 5: MPLS}
 
 
 def gre(octets: Octets, cursor: Cursor) -> Cursor:
-    """RFC 2784, 2890, and version 1 of RFC 2637 (PPTP)."""
+    """RFC 2784, 2890, and version 1 of RFC 2637 (PPTP), in which MikroTik's EoIP carries Ethernet behind length and tunnel number."""
     flags, kind = u16(octets, cursor, 0), u16(octets, cursor, 2)
     advance = 4 + sum(np.where((flags & bit) != 0, 4, 0) for bit in (GRE_KEY, GRE_SEQUENCE))
     advance = advance + np.where((flags & (GRE_CHECKSUM | GRE_ROUTING)) != 0, 4, 0)
@@ -31,6 +31,7 @@ def gre(octets: Octets, cursor: Cursor) -> Cursor:
             kind == 0x22EB,
             kind == 0x883E,
             kind == 0x6559,
+            version_1 & (kind == 0x6400),
         ],
         [
             int(Inner.BAD_HEADER),
@@ -39,6 +40,7 @@ def gre(octets: Octets, cursor: Cursor) -> Cursor:
             int(Inner.ERSPAN_3),
             IPV4,
             int(Inner.BAD_HEADER),
+            ETHERNET,
         ],
         ETHERTYPE | kind,
     )

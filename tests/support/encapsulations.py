@@ -135,6 +135,7 @@ ENCAPSULATIONS: dict[str, tuple[int, bytes]] = {
     "gre": (1, outer_ip(47, b"\0\0\x08\0" + FOUR)),
     "gre, key and sequence": (1, outer_ip(47, b"\x30\0\x08\0" + bytes(8) + FOUR)),
     "gre, ethernet": (1, outer_ip(47, b"\0\0\x65\x58" + ETHERNET)),
+    "gre, eoip": (1, outer_ip(47, b"\x20\x01\x64\0" + struct.pack(">H", len(ETHERNET)) + b"\x07\0" + ETHERNET)),
     "gre, erspan 2": (1, outer_ip(47, b"\x10\0\x88\xbe" + bytes(4) + b"\x10\0" + bytes(6) + ETHERNET)),
     "pptp": (1, outer_ip(47, struct.pack(">HHHHI", 0x3001, 0x880B, len(FOUR) + 4, 1, 1) + b"\xff\x03\0\x21" + FOUR)),
     "etherip": (1, outer_ip(97, b"\x30\0" + ETHERNET)),
