@@ -82,6 +82,8 @@ class Ears:
         first_segment = _first_offsets(self._segments, len(self._segment_bounds) - 1)
         known = (first_record != _FAR) & (first_segment != _FAR)
         begins = known & (first_record <= first_segment)
+        # What the server said before its first captured octets is not known: then the client's first octets tell.
+        begins[1::2] &= (first_segment[1::2] == 0) | ~known[::2] | begins[::2]
         turned: Bool = known.reshape(-1, 2).any(axis=1) & ~begins.reshape(-1, 2).any(axis=1)
         return turned
 

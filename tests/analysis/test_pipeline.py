@@ -51,6 +51,17 @@ def test_one_request() -> None:
     assert exchange.unattributed_ns == 2 * NS_PER_MS
 
 
+def test_a_proxy_whose_consent_was_not_captured_is_asked_all_the_same() -> None:
+    """The server's first captured octets are a TLS record: what the client said first tells that there is a tunnel."""
+    asked = head("CONNECT api.example:443 HTTP/1.1\nHost: api.example:443")
+    hello, answer = b"\x16\x03\x01\x00\x28\x01\x00\x00\x24" + bytes(36), b"\x16\x03\x03\x00\x04\x0e\x00\x00\x00"
+    frames = tcp_conversation([(0, asked), (1, head("HTTP/1.1 200 OK")), (0, hello), (1, answer)], closed=False)
+    (lost,) = [frame for frame in frames if b"200 OK" in frame[1]]
+    found = analysed(frame for frame in frames if frame != lost)
+    assert found.exchanges[0].method == "CONNECT"
+    assert found.connections[0].proxied == "connect"
+
+
 def test_an_empty_capture() -> None:
     analysis = analysed()
     assert (len(analysis.connections), len(analysis.exchanges), len(analysis.resolutions)) == (0, 0, 0)
