@@ -23,7 +23,7 @@ from netdiag.records.timing import Method
 from netdiag.records.tls import TlsSession
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.chunk_records import record_views
-from netdiag.wire.record_view import TlsRecordView
+from netdiag.wire.record_view import RecordRows, TlsRecordView
 
 if TYPE_CHECKING:
     from netdiag.protocols.dns_pairing import TimedMessage
@@ -252,8 +252,12 @@ def _finished(handshake: Handshake) -> Marks:
 
 def _mostly_cut(records: Sequence[TlsRecordView]) -> bool:
     """Most records of data lack octets: opened or not, only their headers and times tell anything."""
-    data = [r.missing_bytes > 0 for r in records if r.content_type == _APPLICATION_DATA]
-    return 2 * sum(data) > len(data)
+    rows: RecordRows | None = getattr(records, "plain", None)
+    if rows is not None:
+        data, cut = rows.lacking(_APPLICATION_DATA)
+        return 2 * cut > data
+    lacks = [r.missing_bytes > 0 for r in records if r.content_type == _APPLICATION_DATA]
+    return 2 * sum(lacks) > len(lacks)
 
 
 def _proxy_marks(turn: Turn) -> Marks:

@@ -10,9 +10,9 @@ import numpy as np
 from netdiag.analysis.dialogue import Dialogue, listen, listen_tls
 from netdiag.analysis.rows import Rows
 from netdiag.protocols import proxy_protocol
-from netdiag.wire.record_view import TlsRecordView
+from netdiag.wire.record_view import RecordRows, TlsRecordView
 from netdiag.wire.stream_order import bounds_of, streams_of
-from netdiag.wire.streams import chunks, record_views
+from netdiag.wire.streams import RecordViews, chunks, record_views
 from netdiag.wire.tables import Bool, Buffer, Int64, Segments, TlsRecords
 
 if TYPE_CHECKING:
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 CLIENT, SERVER = 0, 1
 _FAR = np.iinfo(np.int64).max
+
+
+class KeptViews(Rows[TlsRecordView]):
+    """Each view is made once, and only when asked for: without keys nobody looks beyond the handshake, and with keys mostly at ``plain``."""
+
+    __slots__ = ("plain",)
+
+    def __init__(self, views: RecordViews) -> None:
+        super().__init__(len(views), views.__getitem__)
+        self.plain: RecordRows = views
+        """The same records for whoever keeps none."""
 
 
 class Ears:
@@ -72,9 +83,7 @@ class Ears:
         return dialogue
 
     def _views(self, rows: slice) -> Sequence[TlsRecordView]:
-        """Each view is made once, and only when asked for: without keys nobody looks beyond the handshake."""
-        views = record_views(self._buffer, self._segments, self._records, rows)
-        return Rows(len(views), views.__getitem__)
+        return KeptViews(record_views(self._buffer, self._segments, self._records, rows))
 
     def _turned_to_tls(self) -> Bool:
         """Connections that said something else before their first record: a CONNECT to a proxy, STARTTLS."""

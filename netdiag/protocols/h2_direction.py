@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate
+from operator import attrgetter
 
 import numpy as np
 
@@ -170,7 +171,7 @@ class _Reader:
         self._carry = b""  # octets before _size of a frame that is not whole
         self._data_stream = 0  # stream of the DATA frame that reaches beyond _size
         self._rows = 0
-        self._times: list[tuple[int, ...]] = []
+        self._times: list[Int64] = []
         self._frames: list[Frames] = []
         self._decoder: HpackDecoder[Field, int] = HpackDecoder(make_field, self._code)
         self._sections: list[Section] = []
@@ -186,9 +187,7 @@ class _Reader:
         """When all was taken. What is left of a frame that is not whole says nothing, but of DATA it does."""
         if not self._frames or self._next > self._size or self._log.rows:
             return None
-        times = np.array(self._times, np.int64).T
-        names = ("offset", "size", "first_seen_at", "last_seen_at", "deliverable_at", "first_packet", "last_packet")
-        columns = dict(zip(names, np.ascontiguousarray(times), strict=True))
+        columns = dict(zip((*_TIMES, "size"), np.concatenate(self._times, axis=1), strict=True))
         begin = np.cumsum(columns["size"]) - columns["size"]
         rows, increments = (np.concatenate(column) for column in zip(*self._updates, strict=True))
         return Direction(
@@ -204,7 +203,7 @@ class _Reader:
     def take(self, chunks: list[Chunk]) -> bool:
         """The next chunks; False when they are not regular."""
         block = _Block(chunks, self._size)
-        self._times += [_times_of(chunk) for chunk in chunks]
+        self._times.append(_times_of(chunks))
         self._size = block.end
         if self._data_stream:
             self._feed(block, self._data_stream, block.begin, self._next)
@@ -321,16 +320,14 @@ class _Reader:
             block.feed(body, start, end)
 
 
-def _times_of(chunk: Chunk) -> tuple[int, ...]:
-    return (
-        chunk.offset,
-        len(chunk.data),
-        chunk.first_seen_at,
-        chunk.last_seen_at,
-        chunk.deliverable_at,
-        NONE if chunk.first_packet is None else chunk.first_packet,
-        NONE if chunk.last_packet is None else chunk.last_packet,
-    )
+_TIMES = ("offset", "first_seen_at", "last_seen_at", "deliverable_at", "first_packet", "last_packet")
+_times = attrgetter(*_TIMES)
+
+
+def _times_of(chunks: list[Chunk]) -> Int64:
+    """A row for each of ``_TIMES``, and one for sizes."""
+    rows = [*zip(*map(_times, chunks), strict=True), [len(chunk.data) for chunk in chunks]]
+    return np.array([[NONE if value is None else value for value in row] if None in row else row for row in rows])
 
 
 def _frames(block: _Block, data: bytes, base: int, begin: int) -> tuple[Frames, int]:

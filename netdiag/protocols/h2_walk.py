@@ -30,10 +30,11 @@ def frame_starts(data: bytes, position: int, entries: Int64) -> tuple[Int64, int
         found: list[int] = []
         after = _follow(data, position, len(data), found)
         return np.array(found, np.int64), after
-    offsets, lanes, finals = _lock_step(data, starts, ends)
+    steps, lanes, finals = _lock_step(data, starts, ends)
     if (finals[:-1] == starts[1:]).all() and finals[-1] > len(data) - HEADER_BYTES:
-        return np.sort(offsets), int(finals[-1])
-    return _joined(data, starts.tolist(), ends.tolist(), finals.tolist(), offsets, lanes)
+        return _lane_by_lane(steps, lanes, len(starts)), int(finals[-1])
+    offsets, owners = np.concatenate(steps), np.concatenate(lanes)
+    return _joined(data, starts.tolist(), ends.tolist(), finals.tolist(), offsets, owners)
 
 
 def _follow(data: bytes, position: int, end: int, found: list[int]) -> int:
@@ -45,8 +46,9 @@ def _follow(data: bytes, position: int, end: int, found: list[int]) -> int:
     return position
 
 
-def _lock_step(data: bytes, starts: Int64, ends: Int64) -> tuple[Int64, Int64, Int64]:
-    """Offsets and the lane of each, and where each lane goes on (the next frame that begins behind its end, or that nobody followed)."""
+def _lock_step(data: bytes, starts: Int64, ends: Int64) -> tuple[list[Int64], list[Int64], Int64]:
+    """Of each step the offsets and the lane of each, and where each lane goes on (the next frame that begins behind its end, or that nobody
+    followed)."""
     words = np.ndarray((len(data) - HEADER_BYTES + 1,), BIG32, data, 0, (1,))
     stops = np.minimum(ends, len(words))
     finals = starts.copy()
@@ -62,7 +64,18 @@ def _lock_step(data: bytes, starts: Int64, ends: Int64) -> tuple[Int64, Int64, I
             finals[lanes[~going]] = at[~going]
             lanes, at, stop = lanes[going], at[going], stop[going]
     finals[lanes] = at
-    return np.concatenate(offsets), np.concatenate(owners), finals
+    return offsets, owners, finals
+
+
+def _lane_by_lane(steps: list[Int64], lanes: list[Int64], count: int) -> Int64:
+    """All offsets in order."""
+    owners = np.concatenate(lanes)
+    sizes = np.bincount(owners, minlength=count)
+    places = (np.cumsum(sizes) - sizes)[owners]
+    places += np.repeat(np.arange(len(steps)) - 1, [len(step) for step in steps])  # the first step is empty
+    found = np.empty(len(places), np.int64)
+    found[places] = np.concatenate(steps)
+    return found
 
 
 def _joined(

@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+
+class RecordRow(NamedTuple):
+    """The same before it is a view: numbers, NONE where one is not known."""
+
+    content_type: int
+    version: int
+    length: int
+    stream_offset: int
+    first_seen_at: int
+    last_seen_at: int
+    deliverable_at: int
+    first_packet: int
+    last_packet: int
+    missing_bytes: int
+    content_offset: int
+
+
+class RecordRows(Protocol):
+    """The records of one direction as rows, for whoever reads one after the other and keeps none."""
+
+    def rows(self, start: int) -> Iterator[tuple[int, ...]]:
+        """From a record on; in the order of ``RecordRow``."""
+
+    def content(self, row: tuple[int, ...]) -> bytes:
+        """As ``TlsRecordView.fragment``."""
+
+    def lacking(self, content_type: int) -> tuple[int, int]:
+        """Records of this type, and those of them that lack octets."""
 
 
 class TlsRecordView:

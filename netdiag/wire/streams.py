@@ -80,12 +80,12 @@ def _pieces(segments: Segments, rows: slice) -> list[_Piece]:
     return found
 
 
-def record_views(buffer: Buffer, segments: Segments, records: TlsRecords, rows: slice) -> Sequence[TlsRecordView]:
+def record_views(buffer: Buffer, segments: Segments, records: TlsRecords, rows: slice) -> RecordViews:
     """The TLS records in ``rows`` (of one direction), made one by one as they are asked for."""
-    return _RecordViews(buffer, segments, records, rows)
+    return RecordViews(buffer, segments, records, rows)
 
 
-class _RecordViews(Sequence[TlsRecordView]):
+class RecordViews(Sequence[TlsRecordView]):
     """Rows become Python values a block at a time, so that a bulk stream's hundred thousand records need not all be there at once."""
 
     def __init__(self, buffer: Buffer, segments: Segments, records: TlsRecords, rows: slice) -> None:
@@ -117,6 +117,26 @@ class _RecordViews(Sequence[TlsRecordView]):
     def __iter__(self) -> Iterator[TlsRecordView]:
         return (self._view(place) for place in range(len(self._rows)))
 
+    def rows(self, start: int) -> Iterator[tuple[int, ...]]:
+        """As ``RecordRows``."""
+        for at in range(start // _BLOCK, -(-len(self) // _BLOCK)):
+            if at != self._block_at:
+                self._load(at)
+            yield from self._block[max(0, start - at * _BLOCK) :]
+
+    def content(self, row: tuple[int, ...]) -> bytes:
+        """As ``RecordRows``."""
+        place, length = row[10], row[2]
+        if place != NONE:
+            return bytes(self._buffer[place : place + length])
+        return self._content(row[0], row[3], length, place)
+
+    def lacking(self, content_type: int) -> tuple[int, int]:
+        """As ``RecordRows``."""
+        rows = slice(self._rows.start, self._rows.stop)
+        chosen = self._records.content_type[rows] == content_type
+        return int(np.count_nonzero(chosen)), int(np.count_nonzero(chosen & (self._records.missing_bytes[rows] > 0)))
+
     def _view(self, place: int) -> TlsRecordView:
         at, inside = divmod(place, _BLOCK)
         if at != self._block_at:
@@ -140,6 +160,7 @@ class _RecordViews(Sequence[TlsRecordView]):
         rows = self._rows[at * _BLOCK : (at + 1) * _BLOCK]
         chosen = slice(rows.start, rows.stop, rows.step)
         one = self._records
+        # In the order of ``RecordRow``.
         place = one.content_offset[chosen] if isinstance(one, ChainedRecords) else np.full(len(rows), NONE)
         columns = (
             one.content_type[chosen],

@@ -59,6 +59,11 @@ class Epoch:
         return self._secret is not None or self._protection is not None
 
     @property
+    def deflates(self) -> bool:
+        """Whether content is compressed, over all records."""
+        return self._inflate is not None
+
+    @property
     def protection(self) -> Protection | None:
         """What opens the records; None when they cannot be opened."""
         if not self._made:

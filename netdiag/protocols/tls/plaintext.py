@@ -27,21 +27,24 @@ class Plaintext:
         last_seen_at = record.last_seen_at if record.last_seen_at is not None else seen_at
         deliverable_at = record.deliverable_at if record.deliverable_at is not None else last_seen_at
         missing = -1 if self._unknown else self._missing
-        begin = self._offset + self._missing
+        begin = self.passed(self._missing + len(content)) + self._missing
+        self._missing, self._unknown = 0, False
         self.ready.append(
             Chunk(
-                content,
-                begin,
-                seen_at,
-                last_seen_at,
-                deliverable_at,
-                record.first_packet,
-                record.last_packet,
-                missing,
+                content, begin, seen_at, last_seen_at, deliverable_at, record.first_packet, record.last_packet, missing
             )
         )
-        self._offset = begin + len(content)
-        self._missing, self._unknown = 0, False
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is waiting, and nothing is missing before what comes next."""
+        return not (self.ready or self._missing or self._unknown)
+
+    def passed(self, size: int) -> int:
+        """So many octets more; returns where they begin."""
+        begin = self._offset
+        self._offset += size
+        return begin
 
     def lose(self, size: int | None) -> None:
         """Octets that could not be read; None (or a negative number, where the arithmetic does not come out) when nobody knows how many."""

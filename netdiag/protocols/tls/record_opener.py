@@ -94,10 +94,16 @@ class RecordOpener:
             return None
         opened = protection.open(self._sequence, record.content_type, record.version, fragment)
         if opened is not None:
-            self._confirm()
+            self.confirm()
         return opened
 
-    def _confirm(self) -> None:
+    @property
+    def sequence(self) -> int:
+        """The record number that is due."""
+        return self._sequence
+
+    def confirm(self) -> None:
+        """The record that was due has been opened."""
         self._sequence += 1
         self.failures = 0
         self.gap_bytes = 0
@@ -131,7 +137,7 @@ class RecordOpener:
         skipped = sequence - (self._sequence if at == self._at else 0)
         found = Found(opened, self.current, self._epochs[at], skipped, self.gap_bytes, self.failures)
         self._at, self._sequence = at, sequence
-        self._confirm()
+        self.confirm()
         return found
 
     def skip(self, record: TlsRecordView, fragment: bytes) -> None:
