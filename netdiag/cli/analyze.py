@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from netdiag.cli.console import common_options
-from netdiag.cli.help import ALWAYS, Grouped, Section
+from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
 
 if TYPE_CHECKING:
     from netdiag.cli.inputs import FilterWords, Input
@@ -59,7 +59,11 @@ SECTIONS: tuple[Section, ...] = (
             ("--keylog FILE", "TLS session keys (SSLKEYLOGFILE format); those inside a pcapng are found alone."),
             ("--filter KEY=VALUE", "host=, port=, sni= (* and ? allowed), time=FROM..TO; repeatable."),
             ("--connection N", "Only this connection; repeatable."),
-            ("--jobs N", "Threads that share a large capture's analysis (default: one per processor, 4 at most)."),
+            (
+                "--jobs N",
+                "Threads that share a large capture's analysis (default: one per processor, 4 at most).",
+                RARE,
+            ),
         ),
     ),
     (
@@ -69,11 +73,12 @@ SECTIONS: tuple[Section, ...] = (
             ("--top N", "The N slowest requests phase by phase; 0 for all."),
             ("--json, --jsonl", "Print the JSON document (a list for several files); one line per request."),
             ("-o, --output NAME", "Also write .png, .svg, .pdf, .json; .pcapng with comments; repeatable."),
-            ("--embed-keys", "Put the session keys into the .pcapng: as secret as the traffic."),
+            ("--embed-keys", "Put the session keys into the .pcapng: as secret as the traffic.", RARE),
             ("--picture WHICH", "waterfall, lanes (--exchange), arrival, distributions, budget."),
-            ("--force", "Replace existing files."),
+            ("--force", "Replace existing files.", RARE),
             ("--slo GOALS", "total=5000,p99.ttft=900,error=1% (ms): exit 4 when one is broken."),
             ("--strict", "Exit 2 when the result is partial: cut file, drops, incomplete requests."),
+            ("--help-all", "Also --jobs, --embed-keys, --force."),
             ALWAYS,
         ),
     ),
@@ -280,13 +285,13 @@ def _lines(results: Iterator[Result]) -> Iterator[Result]:
 
 
 def _reports(results: Iterator[Result], options: AnalyzeOptions, count: int) -> Iterator[Result]:
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.files import file_row, files_table
     from netdiag.export.terminal.tables import Row
     from netdiag.export.text import Selection, report
 
     rows: list[Row] = []
-    width = console().width
+    width = width_of()
     selection = Selection(top=options.top, exchange_id=options.exchange)
     for result in results:
         if result.analysis is not None:

@@ -65,8 +65,9 @@ def wants_colour(
     return stream.isatty() and environment.get("TERM") != "dumb"
 
 
-def width_of(stream: TextIO) -> int:
+def width_of(stream: TextIO | None = None) -> int:
     """Columns: ``COLUMNS`` if set, else the terminal's, else 80."""
+    stream = sys.stdout if stream is None else stream
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -81,9 +82,7 @@ def console(stream: TextIO | None = None) -> Console:
     from rich.console import Console
 
     file = sys.stdout if stream is None else stream
-    context = click.get_current_context(silent=True)
-    choice = context.meta.get("netdiag.colour", "auto") if context is not None else "auto"
-    colour = wants_colour(file, choice)
+    colour = _in_colour(file)
     return Console(
         file=file,
         width=width_of(file),
@@ -97,6 +96,11 @@ def console(stream: TextIO | None = None) -> Console:
     )
 
 
+def _in_colour(stream: TextIO) -> bool:
+    context = click.get_current_context(silent=True)
+    return wants_colour(stream, context.meta.get("netdiag.colour", "auto") if context is not None else "auto")
+
+
 def ascii_only(stream: TextIO | None = None) -> bool:
     """Whether the stream's encoding lacks the glyphs of the report."""
     from netdiag.export.terminal.page import can_show
@@ -104,9 +108,15 @@ def ascii_only(stream: TextIO | None = None) -> bool:
     return not can_show((sys.stdout if stream is None else stream).encoding)
 
 
-def show(lines: Iterable[Text]) -> None:
-    """Print finished lines to standard output."""
-    out = console()
+def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
+    """Print finished lines, to standard output unless ``stream`` says otherwise. Without colour a line is its text: rich's console, which
+    takes long to load, has nothing to do."""
+    file = sys.stdout if stream is None else stream
+    if not _in_colour(file):
+        file.writelines(f"{line.plain}\n" for line in lines)
+        file.flush()
+        return
+    out = console(file)
     for line in lines:
         out.print(line, soft_wrap=True)
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from netdiag.lab.config import LabConfig
     from netdiag.lab.server import LabServer
 
+TIER_WORDS = (
+    "netdiag lab run NAME --tier …: T0 writes the packets without a network, T1 probes a real server on loopback, T2 has both in network"
+    " namespaces with the scenario's path between them."
+)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -114,13 +118,13 @@ def _announce(server: LabServer) -> None:
 @common_options
 def knobs() -> None:
     """List what --set, a query or a header can change."""
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.page import STRONG, Page
     from netdiag.export.terminal.tables import Column, Row, table
     from netdiag.lab.behaviour import Behaviour
     from netdiag.lab.config import LabConfig
 
-    page = Page(console().width, ascii_only=ascii_only())
+    page = Page(width_of(), ascii_only=ascii_only())
     for title, settings in (("of each answer", Behaviour()), ("of the server", LabConfig())):
         page.line((title, STRONG))
         rows = [
@@ -136,15 +140,18 @@ def knobs() -> None:
 @lab.command("list")
 @common_options
 def list_() -> None:
-    """List the scenarios that come with netdiag."""
-    from netdiag.cli.console import ascii_only, console, show
-    from netdiag.export.terminal.page import Page
-    from netdiag.export.terminal.tables import Column, Row, table
+    """List the scenarios that come with netdiag, and where each can be run."""
+    from netdiag.cli.console import ascii_only, show, width_of
+    from netdiag.export.terminal.page import MUTED, STRONG, Page
     from netdiag.lab.scenario import bundled, bundled_names
 
-    page = Page(console().width, ascii_only=ascii_only())
-    rows = [Row((name, bundled(name).title)) for name in bundled_names()]
-    table(page, (Column("scenario"), Column("what happens", flexible=True)), rows)
+    page = Page(width_of(), ascii_only=ascii_only())
+    widths = max(map(len, bundled_names())), len(" ".join(TIERS))
+    page.line((f"{'scenario':{widths[0]}}  {'tiers':{widths[1]}}  what happens", STRONG))
+    for scenario in map(bundled, bundled_names()):
+        page.hanging(0, f"{scenario.name:{widths[0]}}  {' '.join(scenario.tiers):{widths[1]}}  ", scenario.title)
+    page.blank()
+    page.wrapped(0, (TIER_WORDS, MUTED))
     show(page.lines)
 
 

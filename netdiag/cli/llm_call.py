@@ -82,14 +82,14 @@ def _key(options: ProbeOptions, environment: Mapping[str, str]) -> str | None:
     return (environment.get(usual, "").strip() or None) if usual else None
 
 
-def announce(config: ProbeConfig) -> None:
-    """What the run may cost, before it begins, on standard error."""
+def announce(config: ProbeConfig, *, times: int = 1) -> None:
+    """What ``times`` runs of the plan may cost, before the first begins, on standard error."""
     from netdiag.cli.console import note
     from netdiag.probe.llm import token_budget
 
     if config.llm is None:
         return
-    budget = token_budget(config.llm, config.request_count())
+    budget = token_budget(config.llm, times * config.request_count())
     output = (
         "output tokens without a limit" if budget.output_tokens is None else f"{budget.output_tokens:,} output tokens"
     )
@@ -100,6 +100,6 @@ def announce(config: ProbeConfig) -> None:
     more = f"; on top come {' and '.join(on_top)}" if on_top else ""
     key = "" if config.llm.key is not None else "; no API key is sent"
     note(
-        f"token budget: {budget.requests} requests, at most {output}, about {budget.input_tokens_about:,} input tokens"
+        f"token budget: {budget.requests:,} requests, at most {output}, about {budget.input_tokens_about:,} input tokens"
         f"{more}{key}"
     )

@@ -13,7 +13,7 @@ import click
 
 from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
-from netdiag.cli.help import ALWAYS, Grouped, Section
+from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
 
 if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig
@@ -79,23 +79,24 @@ SECTIONS: tuple[Section, ...] = (
             ("-X, --request METHOD", "GET, or POST with -d."),
             ("-H, --header 'NAME: VALUE'", "A header field, or @FILE of them; repeatable."),
             ("-d, --data DATA", "The body, or @FILE; several are joined by &."),
-            ("-A, --user-agent TEXT", "-L, --location follows redirects."),
+            ("-A, --user-agent TEXT", "Instead of netdiag's own.", RARE),
+            ("-L, --location", "Follow redirects, one row a hop.", RARE),
             ("-k, --insecure", "Do not verify the certificate; results say so."),
             ("--cacert FILE", "Trust only these certificates (PEM)."),
             ("--resolve HOST:PORT:ADDR", "Connect to this address; repeatable."),
             ("-x, --proxy URL", "HTTP proxy; the environment's is not used."),
+            ("--allow-link-local", "Permit link-local and metadata addresses.", RARE),
             ("--lab", "The built-in server on loopback, no URL."),
             ("--llm API, --model NAME", "openai, openai-responses, anthropic, raw."),
-            ("--prompt TEXT|@FILE", "For --llm; --max-tokens N bounds answers [64]."),
-            ("--no-stream, --key-env NAME", "Whole answers; variable with the API key."),
         ),
     ),
     (
-        "Time limits, such as 6s or 500ms",
+        "A call of a model's API",
         (
-            ("-m, --timeout, --max-time TIME", "For a whole call [30s]."),
-            ("--connect-timeout, --tls-timeout T", "Name and TCP [10s]; TLS handshake [10s]."),
-            ("--first-timeout, --gap-timeout T", "First event; silence between events."),
+            ("--prompt TEXT|@FILE", "What to ask; all of the body with raw.", RARE),
+            ("--max-tokens N", "Longest answer [64].", RARE),
+            ("--no-stream", "Whole answers (arms: h2+stream, h2+whole).", RARE),
+            ("--key-env NAME", "Variable with the key [$OPENAI_API_KEY …].", RARE),
         ),
     ),
     (
@@ -105,22 +106,37 @@ SECTIONS: tuple[Section, ...] = (
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
             ("--arm WORDS", "h2+warm, h1+tls1.2, h2+k8+separate, h1+idle6s."),
-            ("--idle TIME, --concurrency N", "Pause between calls [250ms]; calls at once."),
-            ("--policy NAME, --seed N", "Retries like openai [none]; order of arms."),
-            ("--allow-link-local", "Permit link-local and metadata addresses."),
+            ("-m, --timeout, --max-time TIME", "For a whole call, such as 500ms [30s]."),
+            ("--concurrency N", "Calls at once.", RARE),
+            ("--idle TIME", "Pause between calls [250ms or 5 round trips].", RARE),
+            ("--policy NAME", "Retries like openai, anthropic, article [none].", RARE),
+            ("--seed N", "Of the arms' random order.", RARE),
+        ),
+    ),
+    (
+        "Time limits, such as 6s or 500ms",
+        (
+            ("--connect-timeout TIME", "Name and TCP [10s].", RARE),
+            ("--tls-timeout TIME", "TLS handshake [10s].", RARE),
+            ("--first-timeout TIME", "Until the first event of a stream.", RARE),
+            ("--gap-timeout TIME", "Silence between events.", RARE),
         ),
     ),
     (
         "Capture and results",
         (
             ("--capture WHICH", "auto, dumpcap, scapy, pyshark, none."),
-            ("--capture-interface NAME", "By the route to the target otherwise."),
+            ("--capture-interface NAME", "By the route to the target otherwise.", RARE),
             ("-o, --output NAME", ".png .svg .pdf .json .pcapng; repeatable."),
-            ("--embed-keys, --keep-keys FILE", "Keys into .pcapng; into a file. Secret!"),
-            ("--json, --top N", "The JSON document; the N slowest in full."),
-            ("--picture WHICH", "waterfall, distributions, differences, ecdf, …"),
-            ("--slo GOALS", "total=5000,p99.ttft=900,error=1%: exit 4."),
-            ("--force, --strict", "Replace files; exit 2 for a partial result."),
+            ("--picture WHICH", "waterfall, arrival (streams), distributions, ecdf,"),
+            ("", "differences, budget."),
+            ("--embed-keys", "Session keys into the .pcapng. Secret!", RARE),
+            ("--keep-keys FILE", "Session keys into a file. Secret!", RARE),
+            ("--json", "Print the JSON document."),
+            ("--top N", "The N slowest in full.", RARE),
+            ("--slo GOALS", "total=5000,p99.ttft=900,error=1% (ms): exit 4."),
+            ("--force, --strict", "Replace files; exit 2 for a partial result.", RARE),
+            ("--help-all", "Also pauses, time limits, prompts, keys, retries."),
             ALWAYS,
         ),
     ),
@@ -130,8 +146,8 @@ SECTIONS: tuple[Section, ...] = (
 @click.command(
     cls=Grouped,
     sections=SECTIONS,
-    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 4 a goal is broken, 64 usage, 69 no right to capture,"
-    " 73 output, 75 network.",
+    epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 4 a goal is broken, 64 usage,"
+    " 69 no right to capture, 73 output, 75 network.",
 )
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--lab", is_flag=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ SECTIONS: tuple[Section, ...] = (
             ("--cacert FILE, --resolve …", "As probe."),
             ("--http1.1, --http2, --arm WORDS", "HTTP/1.1 alone otherwise; repeatable."),
             ("--capture WHICH", "none [by the kernel's stamps], or as probe."),
+            ("--llm API, --model NAME", "A model's API: openai, anthropic, …"),
+            ("--prompt, --max-tokens N", "As probe; the answer's length [64]."),
+            ("--no-stream, --key-env NAME", "As probe."),
             ("--lab", "The built-in server on loopback, no URL."),
         ),
     ),
@@ -74,6 +78,12 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--resolve", multiple=True)
 @click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
 @click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="none")
+@click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw")))
+@click.option("--prompt")
+@click.option("--model")
+@click.option("--max-tokens", type=int)
+@click.option("--no-stream", is_flag=True)
+@click.option("--key-env")
 @click.option("--jsonl")
 @click.option("--slo")
 @common_options
@@ -85,11 +95,13 @@ def watch(
     \b
     netdiag watch https://example.com/ --every 30 --jsonl watch.jsonl
     netdiag watch https://example.com/ --rate 2 -n 120 --slo p95.total=800
+    netdiag watch https://api.example.com --llm openai --model NAME --every 2min
 
     A server that answers 429 or 503 is left alone for as long as it asks.
     """
     from netdiag.cli import probe as probe_command
     from netdiag.cli import results
+    from netdiag.cli.llm_call import announce
     from netdiag.errors import UsageError
     from netdiag.probe.watch import WatchPlan
 
@@ -102,6 +114,7 @@ def watch(
         config = probe_command.plan(chosen, **target)
         interval = 10.0 if every is None and rate is None else every
         plan = WatchPlan(config=config, every_s=interval, per_second=rate, count=count)
+        announce(config, times=plan.most_ticks if count is None else count)
         with _lines(jsonl) as file:
             whole = _run(plan, file)
     return _conclude(whole, slo, quiet=jsonl == "-")
@@ -135,6 +148,8 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     from netdiag.cli.console import console
     from netdiag.probe.watch import watch as ticks
 
+    for needed in ("netdiag.probe.measure", "netdiag.analysis.join", "netdiag.stats.arms"):
+        importlib.import_module(needed)  # the first call shall not pay for it
     stop = threading.Event()
     found: list[Analysis] = []
     out = console()
@@ -207,14 +222,29 @@ def _show(tick: Tick, file: TextIO | None, out: Console) -> None:
 def _line(tick: Tick, exchange: Exchange) -> str:
     from netdiag.records.labels import result_label
     from netdiag.sanitise import one_line
-    from netdiag.units import format_ms
+    from netdiag.stats.distribution import durations_ns
+    from netdiag.units import format_duration, format_ms
 
     phases = "  ".join(f"{p.name} {format_ms(p.duration_ns)}" for p in exchange.phases if p.duration_ns >= 50_000)
-    first = exchange.stream.first_token_ns if exchange.stream else None
+    first = durations_ns(exchange).get("first_token")  # from the beginning of the call, as in the table
     token = f"  1st token {format_ms(first)}" if first is not None else ""
-    lag = f"  started {format_ms(tick.lag_ns)} late" if tick.lag_ns > 10_000_000 else ""
+    token += _stall(exchange)
+    lag = f"  started {format_duration(tick.lag_ns)} late" if tick.lag_ns > 10_000_000 else ""
     head = f"{_clock(tick.scheduled_at)}  #{tick.number:<4d} {one_line(exchange.arm or '', most=16):4s} {one_line(result_label(exchange), most=40)}"
     return f"{head}  total {format_ms(exchange.total_ns)} ms{lag}{token}  {phases}"
+
+
+def _stall(exchange: Exchange) -> str:
+    """The longest standstill of a stream, and whose it was."""
+    from netdiag.records.stall_words import cause_word
+    from netdiag.units import format_ms
+
+    stalls = exchange.stream.stalls if exchange.stream else ()
+    if not stalls:
+        return ""
+    worst = max(stalls, key=lambda stall: stall.excess_ns)
+    more = f" (of {len(stalls)})" if len(stalls) > 1 else ""
+    return f"  stall {format_ms(worst.excess_ns)} {cause_word(worst)}{more}"
 
 
 def _json_line(tick: Tick, exchange: Exchange) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import ipaddress
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -160,8 +161,11 @@ def bundled_names() -> list[str]:
 
 def bundled_text(name: str) -> str:
     """A bundled scenario as it is written. Raises UsageError with the names there are."""
-    if name not in bundled_names():
-        raise UsageError(f"there is no scenario {name!r}", advice=f"there are: {', '.join(bundled_names())}")
+    names = bundled_names()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.6) or [one for one in names if name in one][:3]
+        hint = f"Did you mean {' or '.join(near)}? " if near else ""
+        raise UsageError(f"there is no scenario {name!r}", advice=f"{hint}All of them: netdiag lab list")
     return (resources.files("netdiag.lab") / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
 
 

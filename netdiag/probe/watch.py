@@ -131,8 +131,9 @@ def _schedule(
 ) -> None:
     started, offset = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
     step_ns = round(plan.interval_s * 1e9)
+    due = started - step_ns
     for number in range(1, total + 1):
-        due = started + (number - 1) * step_ns
+        due += step_ns
         if stop.wait(max(0.0, (due - time.monotonic_ns()) / 1e9)):
             return
         left = hold.left_s()
@@ -147,8 +148,10 @@ def _schedule(
                 )
             )
             continue
+        began = time.monotonic_ns()
         future = pool.submit(_trial, plan, number, due, offset, measure, hold, done)
         if plan.workers == 1:
+            due = began  # a trial that took longer than the interval delays all after it: no burst makes up for it
             future.result()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import ssl
@@ -21,7 +22,20 @@ Run = Callable[..., Result]
 
 
 def test_scenarios_are_listed_and_shown(run: Run) -> None:
-    assert "clean-h1" in run("lab", "list").stdout
+    shown = run("lab", "list").stdout
+    assert re.search(r"\nloss-fast +T0 T2 +One segment of a 200 kB answer", shown)
+    assert "T2 has both in network" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_an_unknown_scenario_is_answered_with_the_nearest(run: Run) -> None:
+    result = run("lab", "run", "los-fast")
+    assert result.exit_code == 64
+    assert (
+        result.stderr
+        == "netdiag: there is no scenario 'los-fast'\nDid you mean loss-fast? All of them: netdiag lab list\n"
+    )
+    assert "All of them: netdiag lab list" in run("lab", "show", "xyz").stderr
     assert "[[connection]]" in run("lab", "show", "clean-h1").stdout
     assert run("lab", "show", "no-such").exit_code == 64
 

@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from netdiag.lab import Behaviour
+from tests.support.lab import start_lab
+
+__all__ = ["start_lab"]
 pytestmark = pytest.mark.xdist_group("timing")
 
 
@@ -37,6 +41,39 @@ def test_lines_table_and_json_lines(tmp_path):
     assert all(row["lag_ns"] >= 0 and row["total_ns"] > 150_000_000 for row in rows)
     assert "1st token" in done.stdout
     assert "met (0 of 3 over)" in done.stdout
+
+
+def test_a_model_s_api_with_its_budget_first_tokens_and_stalls(start_lab):
+    server = start_lab(Behaviour(stream=None, events=30, gap_ms=15, pause_after=15, pause_ms=500))
+    done = subprocess.run(
+        [
+            *command()[:-1],
+            server.url,
+            "--cacert",
+            str(server.ca_file),
+            "--llm",
+            "openai",
+            "--model",
+            "m",
+            "--http2",
+            "--every",
+            "0.3",
+            "-n",
+            "2",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "token budget: 2 requests, at most 128 output tokens" in done.stderr
+    first, second = (line for line in done.stdout.splitlines() if "#" in line)
+    assert "1st token" in first
+    assert "stall 5" in first
+    assert " server" in first
+    assert "1st token" in second
+    assert "1st token" in done.stdout.splitlines()[-8]
 
 
 def test_a_broken_goal_is_exit_code_4():

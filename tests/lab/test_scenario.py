@@ -43,10 +43,13 @@ def test_names_what_cannot_be(text: str, named: str) -> None:
     assert "\n" not in caught.value.message
 
 
-def test_an_unknown_name_lists_the_scenarios() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError) as caught:
+        bundled("clean-http1")
+    assert "Did you mean clean-h1" in (caught.value.advice or "")
     with pytest.raises(UsageError) as caught:
         bundled("no-such")
-    assert "clean-h1" in (caught.value.advice or "")
+    assert caught.value.advice == "All of them: netdiag lab list"
 
 
 def test_a_file_that_is_not_there() -> None:

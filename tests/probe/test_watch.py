@@ -50,6 +50,21 @@ def test_a_slow_trial_makes_the_next_late_and_the_lag_says_so():
     assert 100_000_000 < second.lag_ns < 300_000_000
 
 
+def test_no_burst_makes_up_for_a_slow_trial():
+    begun: list[float] = []
+
+    def measure(_config: ProbeConfig) -> Analysis:
+        begun.append(time.monotonic())
+        if len(begun) == 1:
+            time.sleep(0.9)
+        return answer()
+
+    first, second, third, _ = run(WatchPlan(config=CONFIG, every_s=0.25, count=4), measure)
+    assert second.lag_ns > 500_000_000 > 200_000_000 > max(first.lag_ns, third.lag_ns)
+    assert begun[2] - begun[1] > 0.2
+    assert begun[3] - begun[2] > 0.2
+
+
 def test_an_open_loop_does_not_wait_for_slow_trials():
     def measure(_config: ProbeConfig) -> Analysis:
         time.sleep(0.4)
