@@ -74,6 +74,8 @@ INNER_NAMES = {
     Inner.BAD_HEADER: "impossible header",
     Inner.CONTROL: "tunnel control message",
     Inner.RAW_802_3: "IPX in raw 802.3",
+    Inner.FRAGMENT_4: "ip fragment of a packet that is a fragment itself",
+    Inner.FRAGMENT_6: "ip fragment of a packet that is a fragment itself",
 }
 
 ETHERTYPE_NAMES = {

@@ -96,12 +96,15 @@ def pppoe_session(octets: Octets, cursor: Cursor) -> Cursor:
 
 
 def ppp(octets: Octets, cursor: Cursor) -> Cursor:
-    """RFC 1661 and 1662: address and control may be there or not, the protocol field may be one octet."""
-    framed = u16(octets, cursor, 0) == 0xFF03
+    """RFC 1661 and 1662: address and control may be there or not, the protocol field may be one octet. Some capture Cisco HDLC so."""
+    address = u16(octets, cursor, 0)
+    framed = address == 0xFF03
     here = cursor.step(cursor.code, np.where(framed, 2, 0))
     short = (u8(octets, here, 0) & 1) == 1
     protocol = np.where(short, u8(octets, here, 0), u16(octets, here, 0))
-    return here.step(PPP | protocol, np.where(short, 1, 2))
+    cisco = np.isin(address, (0x0F00, 0x8F00)) & (u16(octets, cursor, 2) >= LEAST_ETHERTYPE)
+    code = np.where(cisco, ETHERTYPE | u16(octets, cursor, 2), PPP | protocol)
+    return here.step(code, np.select([cisco, short], [4, 1], 2))
 
 
 def ppp_with_direction(octets: Octets, cursor: Cursor) -> Cursor:
@@ -252,6 +255,22 @@ def netfilter_log(octets: Octets, cursor: Cursor) -> Cursor:
     )
 
 
+def ip_over_infiniband(octets: Octets, cursor: Cursor) -> Cursor:
+    """Forty octets of route, then RFC 4391 section 6: type and reserved."""
+    return cursor.step(ETHERTYPE | u16(octets, cursor, 40), 44)
+
+
+def arcnet_of_linux(octets: Octets, cursor: Cursor) -> Cursor:
+    """Source, destination, offset, then RFC 1051: protocol; or RFC 1201: protocol, split flag and sequence. Split packets stay as they are."""
+    kind, whole = u8(octets, cursor, 4), u8(octets, cursor, 5) == 0
+    code = np.select(
+        [kind == 240, (kind == 212) & whole, (kind == 196) & whole, np.isin(kind, (213, 241))],
+        [IPV4, IPV4, IPV6, ETHERTYPE | 0x0806],
+        int(Inner.BAD_HEADER),
+    )
+    return cursor.step(code, np.where(kind >= 240, 5, 8))
+
+
 LINK_LAYERS: dict[int, Layer] = {
     LINK_TYPE | 0: Layer("null", 4, loopback),
     LINK_TYPE | 1: Layer("ethernet", 14, ethernet),
@@ -270,6 +289,7 @@ LINK_LAYERS: dict[int, Layer] = {
     LINK_TYPE | 109: Layer("enc", 12, bsd_encapsulated),
     LINK_TYPE | 113: Layer("linux cooked", 16, linux_cooked),
     LINK_TYPE | 117: Layer("pflog", 4, packet_filter_log),
+    LINK_TYPE | 129: Layer("arcnet", 8, arcnet_of_linux),
     LINK_TYPE | 149: Layer("pktap", 12, packet_tap),
     LINK_TYPE | 166: Layer("ppp", 3, ppp_with_direction),
     LINK_TYPE | 204: Layer("ppp", 3, ppp_with_direction),
@@ -280,6 +300,7 @@ LINK_LAYERS: dict[int, Layer] = {
     LINK_TYPE | 229: Layer("raw ip", 1, raw_ipv6),
     LINK_TYPE | 239: Layer("nflog", 8, netfilter_log),
     LINK_TYPE | 240: Layer("netanalyzer", 18, net_analyzer),
+    LINK_TYPE | 242: Layer("ip over infiniband", 44, ip_over_infiniband),
     LINK_TYPE | 258: Layer("pktap", 12, packet_tap),
     LINK_TYPE | 276: Layer("linux cooked 2", 20, linux_cooked_2),
     ETHERTYPE | 0x8100: Layer("vlan", 4, vlan),
