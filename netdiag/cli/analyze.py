@@ -210,14 +210,12 @@ def _failed(file: Input, error: NetdiagError, count: int) -> Result:
 def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analysis:
     from dataclasses import replace
 
-    from netdiag import api
     from netdiag.analysis.selection import select
-    from netdiag.cli.progress import progress
+    from netdiag.cli.reading import read
     from netdiag.collection import keep_for_good
     from netdiag.stats.distribution import statistics
 
-    with progress(file.path, quiet=options.json or options.jsonl) as report:
-        whole = api.analyze(file.path, keylog=options.keylog, progress=report, jobs=options.jobs)
+    whole = read(file.path, options.keylog, quiet=options.json or options.jsonl, jobs=options.jobs)
     if len(options.files) == 1 and not file.from_folder:
         keep_for_good()
     chosen = words.filter(whole.source.first_at)

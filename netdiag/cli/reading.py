@@ -8,10 +8,16 @@ if TYPE_CHECKING:
     from netdiag.records.analysis import Analysis
 
 
-def read(path: str, keylog: str | None, *, quiet: bool = False) -> Analysis:
+def read(path: str, keylog: str | None, *, quiet: bool = False, jobs: int | None = None) -> Analysis:
     """Analyse a file. Raises what ``netdiag.api.analyze`` raises."""
+    from dataclasses import replace
+
     from netdiag import api
+    from netdiag.cli.pipe import opened
     from netdiag.cli.progress import progress
 
-    with progress(path, quiet=quiet) as report:
-        return api.analyze(path, keylog=keylog, progress=report)
+    with progress("standard input" if path == "-" else path, quiet=quiet) as report, opened(path, report) as source:
+        analysis = api.analyze(source, keylog=keylog, progress=report, jobs=jobs)
+    if isinstance(source, str) or path == "-":
+        return analysis
+    return replace(analysis, source=replace(analysis.source, path=path))
