@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 from netdiag.protocols.hpack_huffman import HuffmanDecoder, HuffmanError
 
@@ -110,6 +111,12 @@ class FieldBlock(Generic[F]):
     """The section was larger than the limits; the rest of its fields is left out."""
 
 
+@lru_cache(maxsize=4)
+def _static_entries(make: Callable[[bytes, bytes], Any]) -> list[tuple[bytes | None, Any, int]]:
+    """(name, field, size) of the static table; the same list for all decoders that make fields alike."""
+    return [(name, make(name, value), len(name) + len(value) + _ENTRY_OVERHEAD) for name, value in STATIC_FIELDS]
+
+
 class HpackDecoder(Generic[F, B]):
     """One direction's context. ``make`` turns the octets of a name and a value into the field that is kept, ``assemble`` a decoded block
     into what ``decode`` returns; both are called once where blocks and fields repeat.
@@ -128,9 +135,7 @@ class HpackDecoder(Generic[F, B]):
     ) -> None:
         self._make = make
         self._assemble = assemble
-        self._static: list[tuple[bytes | None, F | None, int]] = [
-            (name, make(name, value), len(name) + len(value) + _ENTRY_OVERHEAD) for name, value in STATIC_FIELDS
-        ]
+        self._static: list[tuple[bytes | None, F | None, int]] = _static_entries(make)
         # Newest last; an unknown name is None, and so is the field then. Entries before _oldest are evicted already: removing them one by
         # one from the front would cost the whole table each time.
         self._dynamic: list[tuple[bytes | None, F | None, int]] = []

@@ -7,14 +7,14 @@ resets meet the frames that they were about; nothing but those depends on that o
 
 from __future__ import annotations
 
-import struct
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.anomalies import AnomalyLog
-from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Goaway, Http2Facts, SettingsMoment
+from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Http2Facts
+from netdiag.protocols.h2_facts import FactsKeeper, settings_of
 from netdiag.protocols.h2_reader import FrameReader
 from netdiag.protocols.h2_section import UNKNOWN, Section, assemble
 from netdiag.protocols.h2_streams import Stream, Streams
@@ -26,9 +26,7 @@ from netdiag.wire.chunk import Chunk, Moment
 
 MAX_CONTINUATIONS = 64
 MAX_BLOCK_BYTES = 1 << 20
-_MAX_SETTINGS = 1000
-_MAX_GOAWAYS = 1000
-_SETTING = struct.Struct(">HI")
+_KNOWN_TYPES = len(h2.FrameType)
 
 
 def decode(client: Iterable[Chunk], server: Iterable[Chunk], *, upgraded_from: Turn | None = None) -> Conversation:
@@ -71,7 +69,7 @@ class _Connection:
         self.facts = Http2Facts()
         self.ledger = WindowLedger()
         self.streams = Streams(self.log, self.facts, self.ledger)
-        self._unacknowledged: tuple[list[int], list[int]] = ([], [])
+        self._keeper = FactsKeeper(self.facts)
         self._sides = _Direction(self, CLIENT), _Direction(self, SERVER)
         self.readers = (
             FrameReader(self._sides[CLIENT], self.log, is_client=True),
@@ -89,10 +87,8 @@ class _Connection:
                 self.ledger.initial_window(SERVER, value, upgraded.request_last)
 
     def settings(self, sender: int, payload: bytes, last: Moment) -> None:
-        values = dict(_SETTING.iter_unpack(payload[: len(payload) // 6 * 6]))
-        if len(self.facts.settings) < _MAX_SETTINGS:
-            self._unacknowledged[sender].append(len(self.facts.settings))
-            self.facts.settings.append(SettingsMoment(sender=sender, values=values, moment=last))
+        values = settings_of(payload)
+        self._keeper.settings(sender, values, last)
         peer = 1 - sender
         frame_limit = values.get(h2.Setting.MAX_FRAME_SIZE)
         if frame_limit is not None:
@@ -102,22 +98,12 @@ class _Connection:
             self.ledger.initial_window(peer, window, last)
 
     def settings_acknowledged(self, sender: int, last: Moment) -> None:
-        """The peer's oldest SETTINGS that was not acknowledged is (RFC 9113 section 6.5.3)."""
-        waiting = self._unacknowledged[1 - sender]
-        if waiting:
-            index = waiting.pop(0)
-            self.facts.settings[index] = replace(self.facts.settings[index], acknowledged=last)
+        self._keeper.acknowledged(sender, last)
 
     def goaway(self, sender: int, payload: bytes, last: Moment) -> None:
-        if len(payload) < 8:
-            return
-        last_stream_id, code = struct.unpack_from(">II", payload)
-        last_stream_id &= 0x7FFFFFFF
-        if len(self.facts.goaways) < _MAX_GOAWAYS:
-            self.facts.goaways.append(
-                Goaway(sender=sender, last_stream_id=last_stream_id, error_code=code, moment=last)
-            )
-        self.streams.goaway(sender, last_stream_id, code, last)
+        said = self._keeper.goaway(sender, payload, last)
+        if said is not None:
+            self.streams.goaway(sender, *said, last)
 
     def finish(self) -> Conversation:
         self.streams.finish()
@@ -207,7 +193,8 @@ class _Direction:
 
     def counts(self) -> dict[tuple[int, int], int]:
         """Frames by (sender, type)."""
-        return {(self._side, type_): n for type_, n in enumerate(self._counts) if n}
+        counts = self._counts if any(self._counts[_KNOWN_TYPES:]) else self._counts[:_KNOWN_TYPES]
+        return {(self._side, type_): n for type_, n in enumerate(counts) if n}
 
     def _headers(
         self, flags: int, stream_id: int, payload: bytes | None, first: Moment, last: Moment, length: int
@@ -330,4 +317,4 @@ def _upgrade_settings(value: str | None) -> list[tuple[int, int]]:
         payload = urlsafe_b64decode(value + "=" * (-len(value) % 4))
     except ValueError:
         return []
-    return list(_SETTING.iter_unpack(payload[: len(payload) // 6 * 6]))
+    return list(settings_of(payload).items())
