@@ -47,7 +47,7 @@ def answers(found: Analysed) -> tuple[Any, ...]:
     return plain(by_columns), ranks
 
 
-def compare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def assert_same_by_columns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_columns = everything(path)
     with monkeypatch.context() as patch:
         patch.setattr(part, "sealed", _nothing_sealed)
@@ -73,7 +73,7 @@ SEALED = part.sealed
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
 def test_own_captures(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(path, monkeypatch)
+    assert_same_by_columns(path, monkeypatch)
 
 
 @needs_public_captures
@@ -82,7 +82,7 @@ def test_public_captures(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
     for path in (folder() / name for name in index()):
         try:
-            compare(path, monkeypatch)
+            assert_same_by_columns(path, monkeypatch)
             compared += 1
         except NetdiagError:
             continue

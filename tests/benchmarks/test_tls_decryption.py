@@ -60,6 +60,7 @@ def test_per_record(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
         talk = _bulk(KINDS[kind], size)
         keylog = parse_keylog(talk.keylog)
         records = len(list(observe(talk.client, talk.server, keylog).server or ()))
+        assert records >= 500
         spent = sorted(_read(talk, keylog) for _ in range(5))[2]
         shown.append(f"{size} B: {spent / records * 1e6:.1f} µs ({size * records / spent / 1e6:.0f} MB/s)")
     with capsys.disabled():
@@ -85,6 +86,7 @@ def _read(talk: Conversation, keylog: KeyLog) -> float:
 def test_key_log(capsys: pytest.CaptureFixture[str]) -> None:
     labels = (b"CLIENT_HANDSHAKE_TRAFFIC_SECRET", b"SERVER_HANDSHAKE_TRAFFIC_SECRET", b"CLIENT_TRAFFIC_SECRET_0")
     text = b"".join(b"%s %064x %096x\n" % (label, n, n) for n in range(20_000) for label in labels)
+    assert parse_keylog(text).entries == 60_000
     spent = _microseconds(lambda: parse_keylog(text), 1)
     with capsys.disabled():
         print(f"\nkey log: {spent / 60_000:.2f} µs a line")

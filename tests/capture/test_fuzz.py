@@ -85,7 +85,7 @@ def seeds() -> list[bytes]:
     ]
 
 
-def run(files: list[bytes], cases: int, seed: int) -> None:
+def check_mutations(files: list[bytes], cases: int, seed: int) -> None:
     for case in range(cases):
         generator = random.Random(seed * 1_000_003 + case)
         data = mutate(generator.choice(files), generator)
@@ -96,7 +96,7 @@ def run(files: list[bytes], cases: int, seed: int) -> None:
 
 
 def test_mutations() -> None:
-    run(seeds(), 600, seed=1)
+    check_mutations(seeds(), 600, seed=1)
 
 
 def public_seeds(most_bytes: int) -> list[bytes]:
@@ -109,7 +109,7 @@ def public_seeds(most_bytes: int) -> list[bytes]:
 @needs_public_captures
 @pytest.mark.parametrize("seed", range(10))
 def test_mutations_of_public_captures(seed: int) -> None:
-    run(public_seeds(60_000) + seeds(), 10_000, seed=100 + seed)
+    check_mutations(public_seeds(60_000) + seeds(), 10_000, seed=100 + seed)
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_every_promised_key_is_required(record: str) -> None:
 
 @pytest.mark.parametrize("name", FABRICATED)
 def test_the_document_meets_the_schema(name: str, validator: jsonschema.Draft202012Validator) -> None:
-    validator.validate(json.loads(out.dumps(made(name))))
+    assert list(validator.iter_errors(json.loads(out.dumps(made(name))))) == []
 
 
 @pytest.mark.parametrize("name", FABRICATED)
@@ -203,4 +203,4 @@ def test_an_analysis_without_packets_is_a_document(validator: jsonschema.Draft20
     source = analyses.source(
         kind="probe", path=None, format=None, packets=0, evidence_level=EvidenceLevel.L1, first_at=None, last_at=None
     )
-    validator.validate(json.loads(out.dumps(Analysis(source=source))))
+    assert list(validator.iter_errors(json.loads(out.dumps(Analysis(source=source))))) == []

@@ -87,7 +87,7 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
     return bytes(out)
 
 
-def analysed(data: bytes) -> Analysis | None:
+def check_analysis(data: bytes) -> Analysis | None:
     """The analysis, with what always holds; None where it is no capture."""
     began = time.process_time()
     try:
@@ -104,10 +104,10 @@ def analysed(data: bytes) -> Analysis | None:
     return analysis
 
 
-def examine(data: bytes, what: str) -> Analysis | None:
-    """As ``analysed``; a failing input is kept."""
+def check_and_keep(data: bytes, what: str) -> Analysis | None:
+    """As ``check_analysis``; a failing input is kept."""
     try:
-        return analysed(data)
+        return check_analysis(data)
     except Exception as error:
         REGRESSIONS.mkdir(exist_ok=True)
         kept = REGRESSIONS / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
@@ -119,23 +119,23 @@ def memory_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def mutations(seed: int, cases: int) -> None:
+def check_mutations(seed: int, cases: int) -> None:
     names, before = list(seeds()), memory_kb()
     for case in range(cases):
         dice = random.Random(seed * 1_000_003 + case)
         name = dice.choice(names)
-        examine(mutate(seeds()[name], dice), f"{name}, seed {seed}, case {case}")
+        check_and_keep(mutate(seeds()[name], dice), f"{name}, seed {seed}, case {case}")
     assert memory_kb() - before <= MOST_GROWTH_KB
 
 
-def cuts(name: str, step: int) -> None:
+def check_cuts(name: str, step: int) -> None:
     """What a cut capture says is what the whole says of the same packets, and it never seems whole."""
     data = seeds()[name]
-    whole = analysed(data)
+    whole = check_analysis(data)
     assert whole is not None
     facts = {(e.connection_id, e.stream_id, e.ordinal): e for e in whole.exchanges}
     for size in range(step // 2, len(data), step):
-        part = examine(data[:size], f"{name} cut at {size}")
+        part = check_and_keep(data[:size], f"{name} cut at {size}")
         if part is None:
             continue
         assert part.source.packets <= whole.source.packets
@@ -151,26 +151,26 @@ def cuts(name: str, step: int) -> None:
 
 
 def test_mutations() -> None:
-    mutations(1, 150)
+    check_mutations(1, 150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_a_hundred_thousand_mutations(seed: int) -> None:
-    mutations(seed, 10_000)
+    check_mutations(seed, 10_000)
 
 
 @pytest.mark.parametrize("name", list(seeds()))
 def test_cut_in_some_places(name: str) -> None:
-    cuts(name, 601)
+    check_cuts(name, 601)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(seeds()))
 def test_cut_at_every_octet(name: str) -> None:
-    cuts(name, 1)
+    check_cuts(name, 1)
 
 
 def test_what_failed_once() -> None:
     for path in sorted(REGRESSIONS.glob("*.bin")):
-        analysed(path.read_bytes())
+        check_analysis(path.read_bytes())

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import httpx
 import pytest
 
 from netdiag.lab import AddressInUse, Behaviour, LabConfig, LabServer, serve
@@ -86,5 +87,8 @@ def test_stop_twice_and_never_started() -> None:
     server = LabServer(LabConfig())
     server.stop()
     server.start()
+    url = server.url
     server.stop()
     server.stop()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)

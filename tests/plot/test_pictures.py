@@ -256,7 +256,7 @@ def test_hostile_text_in_every_other_picture(payload: str) -> None:
         plot.ecdf(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
         plot.budget(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
     ):
-        ElementTree.fromstring(picture.rendered("svg"))
+        assert ElementTree.fromstring(picture.rendered("svg")).tag.endswith("svg")
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])

@@ -517,7 +517,8 @@ def test_octets_that_are_no_conversation_raise_nothing(octets: bytes) -> None:
         (octets, octets),
         (h2.PREFACE + octets, h2.settings() + octets),
     ):
-        http2.decode(stream((0, client)), stream((0, server)))
+        turns = http2.decode(stream((0, client)), stream((0, server))).turns
+        assert not any(turn.end is TurnEnd.COMPLETE for turn in turns)
 
 
 def test_the_order_of_directions_does_not_matter() -> None:

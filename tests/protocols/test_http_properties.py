@@ -191,7 +191,8 @@ def test_mutated_octets_raise_nothing(protocol: str, exchanges: list[Spoken], se
         [chunk(mutate(c.data, seed + i), c.deliverable_at / 1e6, packet=c.first_packet) for i, c in enumerate(side)]
         for side in write(exchanges)
     )
-    decode(client, server)
+    turns = decode(client, server).turns
+    assert [turn.ordinal for turn in turns] == list(range(len(turns)))
 
 
 @pytest.mark.parametrize("protocol", list(CODECS))

@@ -185,9 +185,11 @@ def test_versions_have_names() -> None:
 def test_mutated_datagrams_raise_nothing(seed: int) -> None:
     hello = initial(crypto(0, client_hello()))
     answer = initial(crypto(0, server_hello()), side=1) + long_packet("handshake")
-    sent((0, 0, hello), (1, 0, mutate(hello, seed)), (2, 1, mutate(answer, seed)), (3, 1, answer[: seed % len(answer)]))
+    datagrams = (hello, mutate(hello, seed)), (mutate(answer, seed), answer[: seed % len(answer)])
+    found = sent(*((i, side, data) for side in (0, 1) for i, data in enumerate(datagrams[side], 2 * side)))
+    assert 1 <= len(found) <= 4
 
 
 @given(st.binary(max_size=80))
 def test_frames_of_any_content_raise_nothing(frames: bytes) -> None:
-    sent((0, 0, initial(frames)), (1, 1, initial(frames, side=1)))
+    assert len(sent((0, 0, initial(frames)), (1, 1, initial(frames, side=1)))) == 1

@@ -95,7 +95,8 @@ def test_split_anywhere_the_events_are_the_same(lines: list[tuple[bytes, bytes]]
 
 @given(st.lists(st.binary(max_size=30), max_size=10))
 def test_random_octets_raise_nothing(pieces: list[bytes]) -> None:
-    parse(*pieces)
+    events, whole = parse(*pieces), parse(b"".join(pieces))
+    assert [(e.type, e.data, e.comment) for e in events] == [(e.type, e.data, e.comment) for e in whole]
 
 
 def test_json_lines_with_keep_alives_and_record_separators() -> None:

@@ -74,7 +74,7 @@ def error_ns(phase: str, pairs: list[tuple[LiveTruth, dict[str, Any]]]) -> float
     return statistics.median(errors)
 
 
-def within(limits: dict[str, int], text: str, arm: str) -> None:
+def check_within(limits: dict[str, int], text: str, arm: str) -> None:
     """Hold each phase's median error to a limit. A busy machine only adds lateness, so a run that is off is measured again, twice at most."""
     for _ in range(3):
         pairs = measured(parse(text), arm)
@@ -89,14 +89,14 @@ def within(limits: dict[str, int], text: str, arm: str) -> None:
     ("text", "phases"), [(PLAIN, ("tcp", "wait")), (STREAMED, ("tcp", "wait", "transfer"))], ids=["plain", "streamed"]
 )
 def test_phases_are_what_was_put_there(text: str, phases: tuple[str, ...], arm: str) -> None:
-    within(dict.fromkeys(phases, WITHIN_NS), text, arm)
+    check_within(dict.fromkeys(phases, WITHIN_NS), text, arm)
 
 
 def test_dns_holds_the_name_servers_delay() -> None:
-    within({"dns": 2 * WITHIN_NS}, SLOW_NAMES, "h1")
+    check_within({"dns": 2 * WITHIN_NS}, SLOW_NAMES, "h1")
 
 
 @pytest.mark.parametrize(("rtt_ms", "wait_ms"), [(10, 40), (30, 160)])
 def test_what_is_injected_lands_in_its_phase(rtt_ms: float, wait_ms: float) -> None:
     text = PLAIN.replace("rtt_ms = 30", f"rtt_ms = {rtt_ms}").replace("wait_ms = 40", f"wait_ms = {wait_ms}")
-    within({"tcp": WITHIN_NS, "wait": WITHIN_NS}, text, "h1")
+    check_within({"tcp": WITHIN_NS, "wait": WITHIN_NS}, text, "h1")

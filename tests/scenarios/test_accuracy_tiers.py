@@ -47,7 +47,7 @@ def medians(errors: list[PhaseError]) -> dict[str, float]:
     return {phase: statistics.median(values) for phase, values in found.items()}
 
 
-def hold(tier: str, name: str, within_ns: int, probe: Probe) -> Document:
+def check_errors(tier: str, name: str, within_ns: int, probe: Probe) -> Document:
     """A busy machine only adds lateness, so a scenario that is off is run again, twice at most."""
     for _ in range(3):
         document, errors = run_live(tier, bundled(name), probe)
@@ -59,7 +59,7 @@ def hold(tier: str, name: str, within_ns: int, probe: Probe) -> Document:
     pytest.fail(f"median errors in ns: {off}")
 
 
-def hold_response(tier: str, name: str) -> Response:
+def check_response(tier: str, name: str) -> Response:
     """The injected time arrives in its phase and moves no other."""
     for _ in range(3):
         response = respond_live(tier, bundled(name), probe_of(tier, trials=TRIALS), doses=(0.0, 1.0, 4.0))
@@ -72,7 +72,7 @@ def hold_response(tier: str, name: str) -> Response:
 
 @pytest.mark.parametrize("name", names("T1"))
 def test_loopback_within_1_ms(name: str) -> None:
-    hold("T1", name, WITHIN_NS["T1"], probe_of("T1", trials=TRIALS))
+    check_errors("T1", name, WITHIN_NS["T1"], probe_of("T1", trials=TRIALS))
 
 
 @pytest.mark.parametrize("name", ["clean-h1", "clean-h2-stream"])
@@ -81,7 +81,7 @@ def test_by_the_applications_clock_within_3_ms(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr("netdiag.cli.lab_live.CAPTURE", "none")
     monkeypatch.setattr("netdiag.probe.kernel.enable", lambda sock: False)
     monkeypatch.setattr("netdiag.probe.kernel.available", lambda: False)
-    document = hold("T1", name, APPLICATION_WITHIN_NS, probe_of("T1", trials=TRIALS))
+    document = check_errors("T1", name, APPLICATION_WITHIN_NS, probe_of("T1", trials=TRIALS))
     clocks = {p["clock"] for e in document["exchanges"] for p in e["phases"]}
     assert clocks == {"application"}
 
@@ -97,16 +97,16 @@ SWEPT_ON_LOOPBACK = [
 
 @pytest.mark.parametrize("name", SWEPT_ON_LOOPBACK)
 def test_what_is_injected_on_loopback_lands_in_its_phase(name: str) -> None:
-    hold_response("T1", name)
+    check_response("T1", name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs_namespaces) for n in names("T2")])
 def test_the_path_within_1_5_ms(name: str) -> None:
-    hold("T2", name, WITHIN_NS["T2"], probe_of("T2", trials=TRIALS))
+    check_errors("T2", name, WITHIN_NS["T2"], probe_of("T2", trials=TRIALS))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs_namespaces) for n in names("T2", swept=True)])
 def test_what_is_injected_on_the_path_lands_in_its_phase(name: str) -> None:
-    hold_response("T2", name)
+    check_response("T2", name)

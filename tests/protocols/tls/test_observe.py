@@ -346,4 +346,5 @@ assert session.cipher_suite == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", session
 assert session.finished_method == "exact" and session.missing_secret == "CLIENT_RANDOM", session
 assert not any(name.partition(".")[0] == "cryptography" for name in sys.modules)
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
