@@ -16,7 +16,7 @@ from netdiag.analysis.rows import Rows
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.plain import plain
 from netdiag.protocols.turn import Turn
-from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.records.exchange_table import MeasuredExchanges
 from netdiag.records.timing import PhaseName
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -39,7 +39,8 @@ class ExchangeColumns:
     """Index into ``arms``."""
     outcome: NDArray[Any]
     """Index into ``OUTCOMES``."""
-    pushed: Bool
+    set_aside: Bool
+    """Pushed by the server, or a CONNECT that opened a tunnel: no request of its arm, whose durations say something else."""
     durations_ns: dict[str, Int64]
     """Phases, and times counted from the beginning (``first_byte`` …), by name; NONE where an exchange has none."""
 
@@ -62,7 +63,7 @@ class ExchangeColumns:
             arms=self.arms,
             arm=moved(self.arm),
             outcome=moved(self.outcome),
-            pushed=moved(self.pushed),
+            set_aside=moved(self.set_aside),
             durations_ns={name: moved(column) for name, column in self.durations_ns.items()},
         )
 
@@ -78,7 +79,7 @@ class Assembled:
     def __init__(self, count: int, room: Room) -> None:
         self._count, self._room = count, room
         self._columns = {name: room(count, _INT64) for name in ("started_at", "total_ns", "unattributed_ns")}
-        self._arm, self._outcome, self._pushed = room(count, _INT16), room(count, _INT8), room(count, _BOOL)
+        self._arm, self._outcome, self._set_aside = room(count, _INT16), room(count, _INT8), room(count, _BOOL)
         self._durations: dict[str, Int64] = {}
         self._arms: dict[str, int] = {}
 
@@ -87,7 +88,7 @@ class Assembled:
         for name, column in self._columns.items():
             column[rows] = getattr(part, name)
         arms = np.array([self._arms.setdefault(arm, len(self._arms)) for arm in part.arms] or [0], np.int16)
-        self._arm[rows], self._outcome[rows], self._pushed[rows] = arms[part.arm], part.outcome, part.pushed
+        self._arm[rows], self._outcome[rows], self._set_aside[rows] = arms[part.arm], part.outcome, part.set_aside
         for name, column in part.durations_ns.items():
             if name not in self._durations:
                 self._durations[name] = self._room(self._count, _INT64)
@@ -103,7 +104,7 @@ class Assembled:
             arms=tuple(self._arms),
             arm=self._arm,
             outcome=self._outcome,
-            pushed=self._pushed,
+            set_aside=self._set_aside,
             durations_ns=self._durations,
         )
 
@@ -123,7 +124,7 @@ class MarkTable:
     arms: tuple[str, ...]
     arm: NDArray[Any]
     outcome: NDArray[Any]
-    pushed: Bool
+    set_aside: Bool
     since_request: dict[str, Int64]
     """Times counted from the first request octet (``first_token`` …); NONE where there are none."""
 
@@ -143,7 +144,7 @@ class MarkTable:
             arms=arms,
             arm=np.concatenate([place[part.arm] for place, part in zip(places, parts, strict=True)]),
             outcome=np.concatenate([part.outcome for part in parts]),
-            pushed=np.concatenate([part.pushed for part in parts]),
+            set_aside=np.concatenate([part.set_aside for part in parts]),
             since_request=_joined([part.since_request for part in parts], [len(part) for part in parts], NONE),
         )
 
@@ -170,7 +171,7 @@ class MarkTable:
             arms=self.arms,
             arm=self.arm,
             outcome=self.outcome,
-            pushed=self.pushed,
+            set_aside=self.set_aside,
             durations_ns=durations | _first_times(breakdown, self.since_request),
         )
 
@@ -230,7 +231,9 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
         arms=tuple(arm_of(protocol, reused=reused) for protocol, reused in arms),
         arm=np.array(arm, np.int64),
         outcome=np.array([CODES[d.outcome] for d in drafts], np.int64),
-        pushed=np.array([d.turn is not None and d.turn.pushed for d in drafts], np.bool_),
+        set_aside=np.array(
+            [d.turn is not None and (d.turn.pushed or d.turn.method == CONNECT) for d in drafts], np.bool_
+        ),
         since_request=stream_times(streams, len(drafts)),
     )
 

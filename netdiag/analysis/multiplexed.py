@@ -56,7 +56,7 @@ class Multiplexed:
             arms=(arm_of("h2", reused=False), arm_of("h2", reused=True)),
             arm=np.minimum(np.arange(count), 1),
             outcome=outcome,
-            pushed=np.zeros(count, np.bool_),
+            set_aside=np.zeros(count, np.bool_),
             since_request=stream_times(((row, t) for row, t in self._turns.made.items() if t.events), count),
         )
 

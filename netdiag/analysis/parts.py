@@ -297,7 +297,7 @@ def _shelved(table: MarkTable, storage: Storage) -> Callable[[], MarkTable]:
     names = tuple(table.marks)
     load = storage.put(np.stack([table.connection, table.position, table.ended, *table.marks.values()]))
     arms, since_request = table.arms, table.since_request
-    arm, outcome, pushed = table.arm.astype(np.int16), table.outcome.astype(np.int8), table.pushed
+    arm, outcome, set_aside = table.arm.astype(np.int16), table.outcome.astype(np.int8), table.set_aside
 
     def again() -> MarkTable:
         connection, position, ended, *marks = load()
@@ -309,7 +309,7 @@ def _shelved(table: MarkTable, storage: Storage) -> Callable[[], MarkTable]:
             arms=arms,
             arm=arm,
             outcome=outcome,
-            pushed=pushed,
+            set_aside=set_aside,
             since_request=since_request,
         )
 

@@ -138,7 +138,7 @@ def exchanges(table: Sealed, chosen: Bool, openings: Openings) -> MarkTable:
         arms=(arm_of(None, reused=False), arm_of(None, reused=True)),
         arm=np.minimum(ordinal, 1),
         outcome=np.full(len(rows), CODES[Outcome.UNKNOWN], np.int64),
-        pushed=np.zeros(len(rows), np.bool_),
+        set_aside=np.zeros(len(rows), np.bool_),
         since_request={},
     )
 

@@ -9,6 +9,9 @@ from netdiag.records.server_report import ServerReport
 from netdiag.records.stream import StreamTiming
 from netdiag.records.timing import ClockTimeline, Phase
 
+CONNECT = "CONNECT"
+"""The method that asks a proxy for a tunnel (RFC 9110 section 9.3.6): a set-up, not a request to the server."""
+
 
 class Outcome(StrEnum):
     """How an exchange ended."""

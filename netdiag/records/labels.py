@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.sanitise import one_line
 
 Row = TypeVar("Row", Connection, Exchange)
@@ -55,6 +55,8 @@ def request_label(exchange: Exchange, *, host: str | None = None, most: int = 12
     """``GET /v1/models``, with ``host`` before the path where several hosts are shown; ``request 3`` where the request cannot be read."""
     if exchange.method is None and exchange.path is None:
         return f"request {exchange.id}" + (f"  {host}" if host else "")
+    if exchange.method == CONNECT and exchange.path is None:  # its target is host and port alone
+        return one_line(f"CONNECT {exchange.authority or '?'}", most=most)
     return one_line(f"{exchange.method or '?'} {host or ''}{exchange.path or '?'}", most=most)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from netdiag.analysis.exchange_columns import OUTCOMES, ExchangeRows
 from netdiag.analysis.exchange_columns import arm_of as arm_in_file
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
 from netdiag.stats.labels import mislabelled
 from netdiag.stats.throughput import throughput
@@ -162,7 +162,7 @@ def _of_arm(arm: str, rows: list[Exchange], connections: Sequence[Connection]) -
 def _of_columns(exchanges: ExchangeRows) -> tuple[Statistics, ...]:
     """The same without a record of each exchange; only of those that do not count, to say why."""
     columns = exchanges.columns
-    counts = ~columns.pushed & np.isin(columns.outcome, [OUTCOMES.index(outcome) for outcome in _SUCCESS])
+    counts = ~columns.set_aside & np.isin(columns.outcome, [OUTCOMES.index(outcome) for outcome in _SUCCESS])
     return tuple(_of_arm_column(exchanges, counts, arm) for arm in by_appearance(columns.arm))
 
 
@@ -221,4 +221,6 @@ def _excluded(exchange: Exchange) -> str | None:
     if exchange.outcome not in _SUCCESS:
         status = f" {exchange.status}" if exchange.status is not None else ""
         return f"{exchange.outcome}{status}"
+    if exchange.method == CONNECT:
+        return "sets up a tunnel (CONNECT)"
     return "pushed by the server" if exchange.pushed else None

@@ -10,6 +10,8 @@ import pytest
 import netdiag
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.labels import request_label
+from netdiag.stats.distribution import statistics
 from netdiag.units import NS_PER_MS
 from tests.support import dns_bytes
 from tests.support.http_bytes import head
@@ -60,6 +62,21 @@ def test_a_proxy_whose_consent_was_not_captured_is_asked_all_the_same() -> None:
     found = analysed(frame for frame in frames if frame != lost)
     assert found.exchanges[0].method == "CONNECT"
     assert found.connections[0].proxied == "connect"
+
+
+def test_a_tunnel_s_set_up_is_no_request_of_its_arm() -> None:
+    asked, inside = (
+        head("CONNECT api.example:443 HTTP/1.1\nHost: api.example:443"),
+        head("GET /inside HTTP/1.1\nHost: a"),
+    )
+    said = [(0, asked), (1, head("HTTP/1.1 200 Connection established")), (0, inside), (1, OK)]
+    found = analysed(tcp_conversation(said))
+    assert [e.method for e in found.exchanges] == ["CONNECT", "GET"]
+    for told in (found.statistics, statistics(list(found.exchanges))):  # from columns, and from records
+        (arm,) = told
+        assert (arm.arm, arm.n) == ("http/1.1", 1)
+        assert [(row.exchange_id, row.reason) for row in arm.excluded] == [(0, "sets up a tunnel (CONNECT)")]
+    assert request_label(found.exchanges[0]) == "CONNECT api.example:443"
 
 
 def test_an_empty_capture() -> None:
