@@ -10,33 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdiag.capture.source import CaptureFile, open_capture
+from netdiag.capture.source import open_capture
 from netdiag.wire.tables import RawPackets
-from tests.support.packets import EPOCH_NS, Timed, ethernet, ipv4, pcap, tcp, tcp_conversation, timed
-
-FRAMES = tcp_conversation([(0, b"GET / HTTP/1.1\r\n\r\n"), (1, b"x" * 3000)])
-
-
-def read(raw: bytes, window_bytes: int = 64 << 20) -> tuple[CaptureFile, RawPackets]:
-    """All packets of a file in memory."""
-    capture = open_capture(io.BytesIO(raw))
-    tables = [window.packets for window in capture.windows(window_bytes)]
-    return capture, RawPackets.concat(tables) if tables else _none()
-
-
-def _none() -> RawPackets:
-    (window,) = open_capture(io.BytesIO(pcap(timed([b"x"])))).windows()
-    return window.packets.take(slice(0, 0))
-
-
-def contents(raw: bytes, packets: RawPackets) -> list[Timed]:
-    """(time, octets) of each packet."""
-    return [
-        (at, raw[start : start + size])
-        for at, start, size in zip(
-            packets.captured_at.tolist(), packets.data_offset.tolist(), packets.captured_bytes.tolist(), strict=True
-        )
-    ]
+from tests.support.packets import EPOCH_NS, Timed, ethernet, ipv4, pcap, tcp, timed
+from tests.support.reading import FRAMES, contents, read
 
 
 @pytest.mark.parametrize("big_endian", [False, True])
