@@ -18,6 +18,7 @@ from netdiag.plain import plain
 from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.event_body import EventBody, may_be_events, open_event_body
+from netdiag.protocols.h2_blocks import decoded
 from netdiag.protocols.h2_section import Section, assemble
 from netdiag.protocols.h2_walk import HEADER_BYTES, frame_starts
 from netdiag.protocols.headers import Field, make_field
@@ -254,9 +255,8 @@ class _Reader:
         starts += skipped
         if (starts > ends).any():
             return False
-        blocks = [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         try:
-            codes = np.array(self._decoder.decode_all(blocks), np.int64)
+            codes = decoded(self._decoder, data, starts, ends)
         except HpackError:
             return False
         self._codes.append(codes)

@@ -146,6 +146,8 @@ class HpackDecoder(Generic[F, B]):
         self._max_fields = max_fields
         self._max_list_bytes = max_list_bytes
         self._blocks: dict[bytes, B] = {}
+        self.changes = 0
+        """Blocks that changed the dynamic table, so that the same octets may say something else after them."""
 
     def lose_history(self) -> None:
         """Blocks were missed: no dynamic entry can be trusted any more."""
@@ -166,6 +168,7 @@ class HpackDecoder(Generic[F, B]):
             raise HpackError(str(error) if not isinstance(error, IndexError) else "field block ends early") from error
         decoded = self._assemble(fields)
         if changed:
+            self.changes += 1
             self._blocks.clear()
         elif len(block) <= _CACHED_BLOCK_BYTES:
             if len(self._blocks) >= _CACHED_BLOCKS:
