@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from netdiag.protocols.redact import MARKER
@@ -117,6 +118,9 @@ def _damage(ours: CaptureFacts, theirs: CaptureFacts) -> str | None:
 def _only_here(mine: list[ConnectionFacts], other: list[ConnectionFacts]) -> str | None:
     if mine and not other and all(one.jumbo for one in mine):
         return "a packet above 64 KiB: tshark before 4.4 does not take IP length 0 for one"
+    again = sum(one.closed and following.syn_packet is not None for one, following in pairwise(mine))
+    if other and 0 < len(mine) - len(other) <= again:
+        return "a SYN with the number of one before it, whose connection was closed: the same connection for tshark"
     return None
 
 
@@ -148,6 +152,8 @@ def _hello_reason(name: str, a: ConnectionFacts, b: ConnectionFacts, result: _Sh
 def _request_reason(a: ConnectionFacts, b: ConnectionFacts) -> str | None:
     if any(MARKER in target for _, target in a.requests):
         return "netdiag replaces values of secret-looking query parameters"
+    if any(" " in target for _, target in a.requests):
+        return "a target with blanks in it: tshark ends it at the first"
     if any(target.startswith("HTTP/") for _, target in b.requests):
         return "a request line without a target: tshark takes the version for it"
     return _message_reason(sum(a.requests.values()), sum(b.requests.values()), set(a.requests) == set(b.requests))

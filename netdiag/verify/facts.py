@@ -32,6 +32,8 @@ class ConnectionFacts:
     """(method, target) of every request that could be read."""
     statuses: Counter[int] = field(default_factory=Counter)
     """Final statuses of the responses."""
+    closed: bool = False
+    """It ended with FIN or RST."""
     jumbo: bool = False
     """It has packets above 64 KiB, whose IP header gives no length."""
 
@@ -83,6 +85,7 @@ def _of_connection(connection: Connection) -> ConnectionFacts:
         syn_packet=connection.syn_packet,
         syn_ack_packet=connection.syn_ack_packet,
         ack_packet=connection.ack_packet,
+        closed=connection.closed_at is not None,
         syn_at=connection.syn_at,
         jumbo=any(s.payload_bytes > 65_535 * s.packets for s in (connection.sides.client, connection.sides.server)),
     )

@@ -21,7 +21,7 @@ _FIELDS = (
     "tcp.flags", "tcp.len", "tls.handshake.type", "tls.handshake.extensions_server_name", "tls.handshake.extensions_alpn_str",
     "tls.handshake.version", "tls.handshake.extensions.supported_version", "tls.handshake.random", "http.request.method",
     "http.request.uri", "http.response.code", "http2.headers.method", "http2.headers.path", "http2.headers.authority",
-    "http2.headers.status", "udp.srcport", "dns.qry.name", "dns.flags.response", "icmp.type", "icmpv6.type",
+    "http2.headers.status", "udp.srcport", "dns.qry.name", "dns.flags.response", "dns.flags.opcode", "icmp.type", "icmpv6.type",
     "frame.protocols", "_ws.malformed",
 )  # fmt: skip
 _SYN, _ACK, _RST = 2, 16, 4
@@ -98,7 +98,9 @@ def _rows(path: str, keylog: str | None, timeout_s: float) -> Iterator[dict[str,
 def _take(row: dict[str, str], streams: dict[int, _Stream], facts: CaptureFacts) -> None:
     if row["_ws.malformed"]:
         facts.malformed.add(int(row["frame.number"]))
-    if row["dns.flags.response"] in ("1", "True") and row["udp.srcport"] == "53" and not _is_error_report(row):
+    # An update or a notification (RFC 2136, 1996) resolves no name.
+    answers = row["dns.flags.response"] in ("1", "True") and _first(row["dns.flags.opcode"]) in ("", "0")
+    if answers and row["udp.srcport"] == "53" and not _is_error_report(row):
         name = _first(row["dns.qry.name"]).rstrip(".").lower()
         facts.names["" if name == "<root>" else name, int(row["frame.number"])] += 1
     if not row["tcp.stream"] or _is_error_report(row):

@@ -59,6 +59,20 @@ def test_a_connection_more_is_reported():
     assert fields == {"connections", "incarnations"}
 
 
+def test_a_connection_made_again_with_the_same_number_is_of_a_known_kind():
+    twice = capture(closed=True)
+    twice.connections.append(ConnectionFacts(pair=PAIR, syn_packet=12))
+    result = verify(twice, capture(), witness="w")
+    assert {d.field for d in result.differences} == {"connections", "incarnations"}
+    assert not result.unexplained
+    assert verify(capture(), twice, witness="w").unexplained
+
+
+def test_a_target_with_blanks_is_of_a_known_kind():
+    mine, theirs = Counter({("GET", "/?q=a or b"): 1}), Counter({("GET", "/?q=a"): 1})
+    assert not verify(capture(requests=mine), capture(requests=theirs), witness="w").unexplained
+
+
 @pytest.mark.parametrize("name", [p.name for p in sorted(CAPTURES.glob("*.pcapng"))])
 @pytest.mark.tshark
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
