@@ -21,6 +21,11 @@ def seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+def collect_young() -> None:
+    """Cycles among what was made lately go at once, with all that they hold on to (the octets of a partition, for one)."""
+    gc.collect(1)
+
+
 def keep_for_good() -> None:
     """Everything there is now lives until the process ends: it is not looked at again, not even then."""
     gc.freeze()

@@ -170,16 +170,23 @@ def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistic
     columns = exchanges.columns
     own = columns.arm == arm
     good = own & counts
-    left_out = (exchanges[place] for place in np.flatnonzero(own & ~counts).tolist())
     values = {**columns.durations_ns, "unattributed": columns.unattributed_ns, "total": columns.total_ns}
     numbers = np.bincount(columns.outcome[own])
     return Statistics(
         arm=columns.arms[arm],
         n=int(np.count_nonzero(good)),
-        excluded=tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in left_out),
+        excluded=_exclusions(exchanges, np.flatnonzero(own & ~counts).tolist(), columns.arms[arm]),
         phases={name: spread for name in _ORDER if (spread := _of_column(values.get(name), good, exchanges)).n},
         outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in by_appearance(columns.outcome[own])},
     )
+
+
+def _exclusions(exchanges: ExchangeRows, places: list[int], arm: str) -> tuple[Exclusion, ...]:
+    """Why each does not count. Of what could not be read only the ending is known, which needs no record."""
+    if arm in (arm_in_file(None, reused=False), arm_in_file(None, reused=True)):
+        outcome = exchanges.columns.outcome
+        return tuple(Exclusion(exchange_id=place, reason=str(OUTCOMES[outcome[place]])) for place in places)
+    return tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in exchanges.those(places))
 
 
 def _of_column(column: Int64 | None, good: Bool, exchanges: ExchangeRows) -> Distribution:
