@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
+from netdiag.analysis.outcomes import by_status
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.recorded import (
     absences,
@@ -15,7 +16,7 @@ from netdiag.analysis.reread import marks_of
 from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing, with_reads
 from netdiag.analysis.third_witness import server_report
-from netdiag.protocols.turn import Turn
+from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
 from netdiag.records.recording import ClientConnection, ClientRequest
@@ -137,6 +138,7 @@ def _from_recording(seen: Seen, breakdown: Breakdown) -> Exchange:
         status=turn.status,
         grpc_status=turn.grpc_status,
         interim=interim or request.interim,
+        outcome=by_status(turn.status, turn.grpc_status) if turn.end is TurnEnd.COMPLETE else Outcome.UNKNOWN,
         request_bytes=turn.request_bytes if seen.turn is not None else request.request_bytes,
         response_bytes=turn.response_bytes if seen.turn is not None else request.response_bytes,
         request_headers=turn.request_headers,

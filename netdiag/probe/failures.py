@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
+import h2.errors
 import h2.events
 import httpcore
 
@@ -147,11 +148,30 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def _is_reset_event(event: object) -> bool:
-    """RST_STREAM, or a GOAWAY that gave this stream up (RFC 9113 sections 6.4, 6.8)."""
-    return isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated))
+    """RST_STREAM, or a GOAWAY with an error, which gave this stream up (RFC 9113 sections 6.4, 6.8)."""
+    if isinstance(event, h2.events.ConnectionTerminated):
+        return bool(event.error_code)
+    return isinstance(event, h2.events.StreamReset)
+
+
+_AFTER_GOAWAY = "in state ConnectionState.CLOSED"
+GAVE_UP = "its library (httpcore, hyper-h2) waits for no answer after GOAWAY"
 
 
 def reason_of(error: BaseException) -> str:
     """One line for people."""
+    seen: BaseException | None = error
+    while seen is not None:
+        event = seen.args[0] if seen.args else None
+        if isinstance(event, h2.events.StreamReset):
+            return f"RST_STREAM ({_code_name(event.error_code)}) from the server"
+        if isinstance(event, h2.events.ConnectionTerminated):
+            return f"GOAWAY ({_code_name(event.error_code)}) from the server" if event.error_code else GAVE_UP
+        seen = seen.__cause__
     text = " ".join(str(error).split())
-    return text or type(error).__name__
+    return GAVE_UP if _AFTER_GOAWAY in text else text or type(error).__name__
+
+
+def _code_name(code: int | None) -> str:
+    """Of an HTTP/2 error (RFC 9113 section 7)."""
+    return code.name if isinstance(code, h2.errors.ErrorCodes) else f"error {code}"

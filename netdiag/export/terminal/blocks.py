@@ -76,6 +76,9 @@ def digits_for(duration_ns: int) -> int:
     return 3 if duration_ns < 10_000_000 else 2 if duration_ns < 100_000_000 else 1
 
 
+_WHOLE = (Outcome.OK, Outcome.HTTP_ERROR)
+
+
 class Blocks:
     """Writes requests and calls of one analysis onto a page, all in the same columns."""
 
@@ -109,6 +112,7 @@ class Blocks:
         _heading(self._page, self._analysis, exchange, self._with_host)
         for row in _exchange_rows(exchange, self._notes, axis):
             _write(self._page, row, self._grid)
+        _unseen(self._page, exchange)
         addresses_block(self._page, self._analysis, exchange)
         stream_block(self._page, exchange)
         server_block(self._page, exchange)
@@ -117,6 +121,16 @@ class Blocks:
         measured = shown[:_MOST_MEASURED]
         rows = [row for e in measured for row in _exchange_rows(e, self._notes, Axis(e.started_at, e.ended_at, 1))]
         return _grid(self._page, rows)
+
+
+def _unseen(page: Page, exchange: Exchange) -> None:
+    """The wire has the whole answer of which the client took nothing."""
+    application = exchange.clocks.get("application") if exchange.clocks else None
+    if application is None or exchange.outcome not in _WHOLE or exchange.outcome_detail is None:
+        return
+    if not any(phase.name is PhaseName.TRANSFER for phase in application.phases):
+        detail = one_line(exchange.outcome_detail, most=120)
+        page.hanging(_INDENT, column("client", _NAME + 1), (f"took none of it: {detail}", BAD))
 
 
 def _call_heading(page: Page, call: Call) -> None:
