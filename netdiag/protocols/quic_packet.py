@@ -214,7 +214,7 @@ def crypto_frames(frames: bytes) -> list[tuple[int, bytes]]:
             continue
         if kind in (2, 3):
             pos = _skip_ack(frames, pos, ecn=kind == 3)
-        elif kind == 6:
+        elif kind in (6, 8):  # Google's versions with TLS number it 8, which in those of the RFC may not stand here
             offset, pos = _varint(frames, pos)
             size, pos = _varint(frames, pos)
             if pos + size > len(frames):

@@ -97,6 +97,12 @@ def sent(*datagrams: tuple[float, int, bytes]) -> list[QuicConnection]:
     )
 
 
+def test_a_hello_in_googles_crypto_frame() -> None:
+    frame = b"\x08" + crypto(0, client_hello())[1:]
+    (connection,) = observe([QuicDatagram(initial(frame), CLIENT, SERVER, 0, 1)])
+    assert connection.session().sni == "api.example.com"
+
+
 @pytest.mark.parametrize("version", [V1, V2])
 def test_names_and_times_of_a_handshake(version: int) -> None:
     (connection,) = sent(
