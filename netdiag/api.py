@@ -23,6 +23,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.source import EvidenceLevel, Secrets, Source
 from netdiag.stats.distribution import statistics
 from netdiag.wire.codes import link_type_name
+from netdiag.wire.octets import LARGE_BYTES
 from netdiag.wire.tables import Window
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def analyze(
     ``path`` is a file name, ``-`` for standard input, or an open binary file. ``keylog`` is a TLS key log (SSLKEYLOGFILE format); secrets
     embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
     when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` threads share the work on a large
-    capture (by default as many as there are processors, four at most); the result is the same.
+    capture (by default as many as there are processors, four at most, and one where memory is dear); the result is the same.
     """
     return _analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs)
 
@@ -296,7 +297,9 @@ def _analyze(
             secrets.append(_all_keys(given, capture.secrets))
             return secrets[0] or None
 
-        run = functools.partial(map_threaded, jobs=default_jobs() if jobs is None else jobs)
+        if jobs is None:  # in a large file they would gain little, and each has memory of its own
+            jobs = default_jobs() if capture.size_bytes < LARGE_BYTES else 1
+        run = functools.partial(map_threaded, jobs=jobs)
         found = analyse(
             _reported(capture, progress),
             keylog=keys,

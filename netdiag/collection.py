@@ -26,6 +26,11 @@ def collect_young() -> None:
     gc.collect(1)
 
 
+def collect() -> None:
+    """All cycles go at once."""
+    gc.collect()
+
+
 def keep_for_good() -> None:
     """Everything there is now lives until the process ends: it is not looked at again, not even then."""
     gc.freeze()

@@ -21,7 +21,7 @@ from netdiag.analysis.part import Context, Part, PartFacts
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import Storage
-from netdiag.collection import collect_young
+from netdiag.collection import collect, collect_young
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
@@ -52,7 +52,7 @@ class Recent:
         self._slots = [one for one in self._slots if one is not slot] + [slot]
         while len(self._slots) > RECENT:
             self._slots.pop(0).release()
-            collect_young()
+            collect()
 
 
 class Partition:
