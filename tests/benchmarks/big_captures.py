@@ -34,9 +34,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 _HEADER = struct.Struct("<IHHiIII")
 _MICROSECONDS, _ETHERNET = 0xA1B2C3D4, 1
 _ETHERNET_BYTES = 14
-_START_US = 1_700_000_000_000_000
+START_US = 1_700_000_000_000_000
 _BLOCK_ROWS = 50_000
-_SHORT = ("h1", "h2", "tls12-h1", "h1-reused", "h2-several-streams", "h1-stream", "h2-stream", "path-slow-link")
+SHORT = ("h1", "h2", "tls12-h1", "h1-reused", "h2-several-streams", "h1-stream", "h2-stream", "path-slow-link")
 """Conversations of 16 to 60 packets, 32 on average, with one to four requests: a million packets are 31,250 connections."""
 
 
@@ -80,10 +80,21 @@ def clear_text() -> list[Frame]:
         return template(file)
 
 
-def repeat(templates: list[list[Frame]], copies: int, out: Path, *, spread_s: float, seed: int = 7) -> int:
-    """Write ``copies`` conversations, the templates in turn, spread over ``spread_s``. Returns the number of packets."""
-    random = np.random.default_rng(seed)
-    starts = np.sort(random.integers(0, int(spread_s * 1e6), copies)) + _START_US
+def repeat(
+    templates: list[list[Frame]],
+    copies: int,
+    out: Path,
+    *,
+    spread_s: float,
+    start_us: int = START_US,
+    first_copy: int = 0,
+) -> int:
+    """Write ``copies`` conversations, the templates in turn, spread over ``spread_s``. Returns the number of packets.
+
+    ``first_copy`` numbers the first one's client, for a file that is written in several stretches.
+    """
+    random = np.random.default_rng(7 + first_copy)
+    starts = np.sort(random.integers(0, int(spread_s * 1e6), copies)) + start_us
     frames = [f for t in templates for f in t]
     first_frame = np.cumsum([0] + [len(t) for t in templates])
     times, frame_of, copy_of = [], [], []
@@ -99,7 +110,7 @@ def repeat(templates: list[list[Frame]], copies: int, out: Path, *, spread_s: fl
         file.write(_HEADER.pack(_MICROSECONDS, 2, 4, 0, 0, 262_144, _ETHERNET))
         for begin in range(0, len(order), _BLOCK_ROWS):
             rows = order[begin : begin + _BLOCK_ROWS]
-            file.write(_block(frames, at[rows], frame_index[rows], copy[rows]).tobytes())
+            file.write(_block(frames, at[rows], frame_index[rows], copy[rows] + first_copy).tobytes())
     return len(order)
 
 
@@ -143,10 +154,10 @@ def bulk(handshake: list[Frame], out: Path, *, connections: int = 5, megabytes: 
         file.write(_HEADER.pack(_MICROSECONDS, 2, 4, 0, 0, 262_144, _ETHERNET))
         for number in range(connections):
             for frame in handshake:
-                row = _records(frame, np.array([_START_US + frame.at_us]), np.array([number]))
+                row = _records(frame, np.array([START_US + frame.at_us]), np.array([number]))
                 file.write(row.tobytes())
             last_server, last_client = _next_sequence(handshake, False), _next_sequence(handshake, True)
-            start = _START_US + handshake[-1].at_us + 1000
+            start = START_US + handshake[-1].at_us + 1000
             rows = _download(data.data, acknowledgement.data, segments, start, number, last_server, last_client)
             packets += len(handshake) + segments + segments // 2
             file.write(rows)
@@ -261,7 +272,7 @@ def make_all(folder: Path, *, scale: float = 1.0) -> dict[str, Path]:
     """The four files, where they are not there yet; ``keyed`` is left out where it cannot be made."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.pcap" for name in ("many", "bulk", "clear", "keyed")}
-    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in _SHORT]
+    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in SHORT]
     if not files["many"].exists():
         repeat(secure, round(1_000_000 * scale / (sum(map(len, secure)) / len(secure))), files["many"], spread_s=60)
     if not files["bulk"].exists():
