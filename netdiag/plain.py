@@ -1,7 +1,7 @@
 """Records that stay inside: what a step of the analysis hands to the next.
 
-A module of such records is loaded at every start, and ``dataclass`` compiles half a dozen methods for each: about half a millisecond a class,
-for methods that nobody calls here. ``plain`` makes the same class without them.
+Tables of columns are not compared and not shown, and the type checker sees to it that nobody assigns to a frozen one; so ``plain`` makes the
+class without the methods for that, and an ``__init__`` that assigns as quickly as any.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dataclasses import dataclass as plain
 else:
-    import dataclasses
+    from netdiag.lazy_dataclass import dataclass
 
     def plain(*, frozen=False, slots=False, kw_only=False):
-        """As ``dataclasses.dataclass``, and to a type checker the same: it is the one that holds that nobody assigns to a frozen record.
+        """As ``dataclass``, and to a type checker the same: it is the one that holds that nobody assigns to a frozen record.
 
         Such records are compared, hashed and shown as any object is. What users get (``netdiag.records``) and small values that are
-        compared or used as keys stay ordinary dataclasses.
+        compared or used as keys are ordinary dataclasses.
         """
-
-        def made(cls):
-            return dataclasses.dataclass(cls, slots=slots, kw_only=kw_only, eq=False, repr=False)
-
-        return made
+        return dataclass(slots=slots, kw_only=kw_only, eq=False, repr=False)
 
 
 __all__ = ["plain"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from netdiag.lazy_dataclass import dataclass
 
 DNS_PORT, HTTPS_PORT = 53, 443
 SNAP_BYTES = 262_144

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from netdiag.capture import chain
 from netdiag.capture.facts import MAX_PACKET_BYTES, FileFacts
 from netdiag.capture.plausible import NEAR_SECONDS, PcapHeads
+from netdiag.lazy_dataclass import dataclass
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Int64, Interface, RawPackets, Window
 

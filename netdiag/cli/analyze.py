@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import click
 
 from netdiag.cli.console import common_options
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
+from netdiag.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from netdiag.cli.inputs import FilterWords, Input

@@ -58,7 +58,7 @@ def compare(
 
     Verdicts follow from the 95 % interval of the typical difference (Hodges-Lehmann) and the margin; "cannot tell" is one of them.
     """
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.errors import UsageError
     from netdiag.export.json import plain
     from netdiag.export.terminal.comparison import comparison_lines
@@ -73,7 +73,7 @@ def compare(
 
         click.echo(json.dumps([plain(row) for row in rows], indent=2))
     else:
-        show(comparison_lines(rows, width=console().width, ascii_only=ascii_only()))
+        show(comparison_lines(rows, width=width_of(), ascii_only=ascii_only()))
 
 
 def _samples(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:

@@ -22,7 +22,7 @@ def connections(file: str, keylog: str | None, filters: tuple[str, ...]) -> None
     netdiag connections slow.pcapng --filter port=443
     """
     from netdiag.analysis.selection import select
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.cli.inputs import parse_filters
     from netdiag.cli.reading import read
     from netdiag.export.terminal.connections import connections_table
@@ -30,4 +30,4 @@ def connections(file: str, keylog: str | None, filters: tuple[str, ...]) -> None
     words = parse_filters(filters)
     analysis = read(file, keylog)
     chosen = select(analysis, words.filter(analysis.source.first_at))
-    show(connections_table(chosen, width=console().width, ascii_only=ascii_only()))
+    show(connections_table(chosen, width=width_of(), ascii_only=ascii_only()))

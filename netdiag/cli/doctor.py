@@ -25,11 +25,11 @@ def doctor(interface: str | None) -> int:
     Nothing is captured: each recorder is asked whether it could.
     """
     from netdiag.capture.privileges import ability
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.page import Page
 
     found = ability(interface)
-    page = Page(console().width, ascii_only=ascii_only())
+    page = Page(width_of(), ascii_only=ascii_only())
     describe(page, found)
     show(page.lines)
     return 0 if found.allowed else EXIT_MISSING

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from netdiag.cli.console import ascii_only, console, note
+from netdiag.cli.console import ascii_only, note, width_of
 from netdiag.cli.console import show as show_lines
 from netdiag.cli.lab_live import probe_of, require
 
@@ -70,5 +70,5 @@ def _print_truth(title: str, rows: Iterable[TrueRow], tier: str) -> None:
     from netdiag.export.terminal.truth import truth_table
     from netdiag.lab.live_score import WITHIN_NS
 
-    lines = truth_table(title, rows, width=console().width, ascii_only=ascii_only(), within_ns=WITHIN_NS[tier])
+    lines = truth_table(title, rows, width=width_of(), ascii_only=ascii_only(), within_ns=WITHIN_NS[tier])
     show_lines(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from netdiag.cli.console import ascii_only, console, note
+from netdiag.cli.console import ascii_only, note, width_of
 from netdiag.cli.console import show as show_lines
 from netdiag.cli.lab_live import WHAT, probe_of, runnable, why_not
 from netdiag.export.terminal.page import STRONG, Page
@@ -36,7 +36,7 @@ def measure(tiers: Sequence[str], names: Sequence[str], *, seeds: Sequence[int],
 def _measure(tier: str, chosen: Sequence[Scenario], *, seeds: Sequence[int], doses: bool, trials: int) -> bool:
     from netdiag.lab.score import causes
 
-    page = Page(console().width, ascii_only=ascii_only())
+    page = Page(width_of(), ascii_only=ascii_only())
     result = _score(tier, chosen, seeds=seeds, trials=trials)
     page.line((f"{tier}, {WHAT[tier]}: {result.runs} runs; absolute errors in ms", STRONG))
     _score_table(page, result, tier)

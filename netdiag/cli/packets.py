@@ -19,10 +19,10 @@ def packets(file: str, exchange: int, keylog: str | None) -> None:
     netdiag packets slow.pcapng --exchange 3
     """
     from netdiag import api
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.cli.reading import read
     from netdiag.export.terminal.connections import packets_table
 
     analysis = read(file, keylog)
     lanes = api.lanes(file, exchange, analysis=analysis)
-    show(packets_table(analysis, lanes.exchange, lanes, width=console().width, ascii_only=ascii_only()))
+    show(packets_table(analysis, lanes.exchange, lanes, width=width_of(), ascii_only=ascii_only()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import click
 from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
+from netdiag.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -26,12 +25,11 @@ def capture_path(paths: Sequence[str], *, force: bool) -> str | None:
 
 def print_report(analysis: Analysis, *, top: int | None = None, stream: TextIO | None = None) -> None:
     """The terminal report, on standard output unless ``stream`` says otherwise."""
-    from netdiag.cli.console import ascii_only, console
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.text import Selection, report
 
-    out = console(stream or sys.stdout)
-    for line in report(analysis, width=out.width, ascii_only=ascii_only(stream), selection=Selection(top=top)):
-        out.print(line, soft_wrap=True)
+    selection = Selection(top=top)
+    show(report(analysis, width=width_of(stream), ascii_only=ascii_only(stream), selection=selection), stream)
 
 
 def check_goals(text: str | None) -> None:
@@ -46,17 +44,15 @@ def print_goals(analysis: Analysis, text: str | None, *, stream: TextIO) -> int:
     """What the trials say about the goals of ``--slo``; the exit code. Raises ``UsageError`` for what is no goal."""
     if text is None:
         return 0
-    from netdiag.cli.console import ascii_only, console
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.cli.goals import describe, exit_code, judge_all
     from netdiag.export.terminal.page import Page
     from netdiag.stats.goals import parse_goals
 
     judged = judge_all(analysis, parse_goals(text))
-    out = console(stream)
-    page = Page(out.width, ascii_only=ascii_only(stream))
+    page = Page(width_of(stream), ascii_only=ascii_only(stream))
     describe(page, judged)
-    for line in page.lines:
-        out.print(line, soft_wrap=True)
+    show(page.lines, stream)
     return exit_code(judged)
 
 

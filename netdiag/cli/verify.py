@@ -25,12 +25,12 @@ def verify(context: click.Context, file: str, keylog: str | None, show_all: bool
     import json
 
     from netdiag import api
-    from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.verification import verification_lines, verification_mapping
 
     result = api.verify(file, keylog=keylog)
     if as_json:
         click.echo(json.dumps(verification_mapping(result), indent=2))
     else:
-        show(verification_lines(result, width=console().width, ascii_only=ascii_only(), show_all=show_all))
+        show(verification_lines(result, width=width_of(), ascii_only=ascii_only(), show_all=show_all))
     context.exit(1 if result.unexplained else 0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.conversation import WindowStall
 from netdiag.protocols.h2_frames import DEFAULT_WINDOW
 from netdiag.wire.chunk import Moment

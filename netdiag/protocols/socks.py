@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.conversation import Tunnel
 from netdiag.protocols.headers import printable
 from netdiag.protocols.stream_reader import StreamReader

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 
 

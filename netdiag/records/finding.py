@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
+
+from netdiag.lazy_dataclass import dataclass
 
 
 class Severity(StrEnum):

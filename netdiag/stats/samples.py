@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.octets import BIG16, BIG32, LITTLE16, LITTLE32, OCTET, Octets
 from netdiag.wire.tables import NONE, Int64, Table

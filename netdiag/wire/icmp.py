@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.wire import layers
 from netdiag.wire.address import endpoint_keys
 from netdiag.wire.codes import TCP, UDP, Inner

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 
 Int64 = NDArray[np.int64]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls import handshake as hs
 from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.keylog import MASTER, PREMASTER, KeyLog
