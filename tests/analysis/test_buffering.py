@@ -11,7 +11,7 @@ import netdiag
 from netdiag.lab.builder.output import record
 from netdiag.lab.scenario import bundled, varied
 from netdiag.records.stream import Delivery, StallCause, StreamTiming
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 
 LONG = {"answer.buffer_all": False, "answer.events": 60, "answer.gap_ms": 50.0, "answer.event_bytes": 190}
 

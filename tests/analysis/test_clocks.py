@@ -12,7 +12,7 @@ from netdiag.lab import Behaviour, LabConfig, LabServer
 from netdiag.probe import kernel
 from netdiag.records.recording import ClientConnection, Recording, SocketOperation
 from netdiag.units import NS_PER_MS
-from tests.support.analyses import source
+from tests.support.fabricated import source
 from tests.support.probing import probe_lab
 
 pytestmark = pytest.mark.skipif(not kernel.available(), reason="the kernel stamps nothing here")

@@ -14,7 +14,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.timing import PhaseName
 from netdiag.units import NS_PER_MS
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 from tests.support.turns import at, connection, moment, turn, whole
 
 

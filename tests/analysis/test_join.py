@@ -18,7 +18,7 @@ from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.recording import ClientConnection, ClientRequest, Recording, SocketOperation, Span
 from netdiag.records.timing import Clock, PhaseName
 from netdiag.units import NS_PER_MS
-from tests.support.analyses import CLIENT, SERVER, analysis, connection, exchange, ns, source
+from tests.support.fabricated import CLIENT, SERVER, analysis, connection, exchange, ns, source
 from tests.support.probing import probe_lab
 from tests.support.turns import at
 

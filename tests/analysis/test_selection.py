@@ -8,7 +8,7 @@ from netdiag.analysis.selection import Filter, select
 from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.endpoint import Endpoint
-from tests.support.analyses import T0, analysis, connection, exchange, ns, resolution, session
+from tests.support.fabricated import T0, analysis, connection, exchange, ns, resolution, session
 
 
 @pytest.fixture

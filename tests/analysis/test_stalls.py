@@ -13,7 +13,7 @@ from netdiag.analysis.stalls import Surroundings, find_stalls, shift_of
 from netdiag.lab.builder.output import record
 from netdiag.lab.scenario import bundled, varied
 from netdiag.records.stream import EventKind, StallCause, StreamEvent, StreamStall, StreamTiming
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 from tests.support.turns import at
 
 K = EventKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.records.stream import EventKind, StreamEvent
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 from tests.support.turns import at, moment, whole
 
 K = EventKind

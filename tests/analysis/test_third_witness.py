@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdiag.analysis.third_witness import server_report
 from netdiag.records.server_report import ServerTime
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 from tests.support.turns import whole
 
 

@@ -12,7 +12,7 @@ from netdiag.cli.compare import compare
 from netdiag.cli.main import cli
 from netdiag.export.json import dumps
 from netdiag.stats.distribution import statistics
-from tests.support.analyses import analysis, connection, exchange
+from tests.support.fabricated import analysis, connection, exchange
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 

@@ -11,7 +11,7 @@ from netdiag.cli.goals import exit_code, judge_all
 from netdiag.records.exchange import Outcome
 from netdiag.stats.distribution import statistics
 from netdiag.stats.goals import parse_goals
-from tests.support.analyses import analysis, exchange
+from tests.support.fabricated import analysis, exchange
 
 Run = Callable[..., Result]
 

@@ -11,7 +11,7 @@ from netdiag.export.text import report
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import AddressAttempt, Call
 from netdiag.units import NS_PER_MS
-from tests.support.analyses import analysis, exchange
+from tests.support.fabricated import analysis, exchange
 from tests.support.turns import at
 
 

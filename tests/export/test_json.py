@@ -18,7 +18,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.finding import Confidence, Evidence, Finding, Severity
 from netdiag.records.source import EvidenceLevel
-from tests.support import analyses
+from tests.support import analyses, fabricated
 from tests.support.golden import Golden
 from tests.support.hostile import FORBIDDEN, PAYLOADS
 
@@ -111,7 +111,7 @@ def test_times_are_integers() -> None:
     numbers = re.findall(r'"(\w+_(?:at|ns))": ([^,}\]]+)', out.dumps(made("streamed")))
     assert len(numbers) > 100
     assert all(value == "null" or value.startswith("[") or re.fullmatch(r"-?\d+", value) for _, value in numbers)
-    assert document["exchanges"][0]["started_at"] == analyses.T0
+    assert document["exchanges"][0]["started_at"] == fabricated.T0
 
 
 @pytest.mark.parametrize("name", FABRICATED)
@@ -200,7 +200,7 @@ def test_a_line_per_request_names_its_file() -> None:
 
 
 def test_an_analysis_without_packets_is_a_document(validator: jsonschema.Draft202012Validator) -> None:
-    source = analyses.source(
+    source = fabricated.source(
         kind="probe", path=None, format=None, packets=0, evidence_level=EvidenceLevel.L1, first_at=None, last_at=None
     )
     assert list(validator.iter_errors(json.loads(out.dumps(Analysis(source=source))))) == []

@@ -10,7 +10,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.server_report import ServerReport, ServerTime
 from netdiag.records.stream import Delivery, StallCause, StreamTiming
 from tests.support import analyses
-from tests.support.analyses import ns
+from tests.support.fabricated import ns
 from tests.support.hostile import FORBIDDEN, PAYLOADS
 
 

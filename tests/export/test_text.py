@@ -20,7 +20,7 @@ from netdiag.records.exchange import Exchange
 from netdiag.records.finding import Confidence, Evidence, Finding, Severity
 from netdiag.records.source import EvidenceLevel
 from netdiag.stats.medoid import medoid
-from tests.support import analyses
+from tests.support import analyses, fabricated, fabricated_lanes
 from tests.support.golden import Golden
 from tests.support.hostile import FORBIDDEN, PAYLOADS
 
@@ -98,7 +98,7 @@ def test_the_header_names_host_tls_and_evidence() -> None:
 
 
 def test_unknown_drops_are_unknown_not_zero() -> None:
-    analysis = replace(made("one_request"), source=analyses.source(dropped_packets=None))
+    analysis = replace(made("one_request"), source=fabricated.source(dropped_packets=None))
     assert "drops unknown" in text(analysis)
     assert "0 dropped" not in text(analysis)
 
@@ -107,7 +107,7 @@ def test_unknown_drops_are_unknown_not_zero() -> None:
     ("level", "words"), [(EvidenceLevel.L0, "application clock only"), (EvidenceLevel.L1, "kernel stamps, no packets")]
 )
 def test_a_low_level_says_what_is_missing(level: EvidenceLevel, words: str) -> None:
-    source = analyses.source(
+    source = fabricated.source(
         kind="probe", path=None, packets=0, evidence_level=level, note="no packets: see netdiag doctor"
     )
     shown = text(replace(made("one_request"), source=source))
@@ -191,12 +191,12 @@ def test_the_typical_trial_is_one_that_happened() -> None:
 
 
 def test_an_empty_capture_says_so() -> None:
-    shown = text(Analysis(source=analyses.source(packets=0, first_at=None, last_at=None)))
+    shown = text(Analysis(source=fabricated.source(packets=0, first_at=None, last_at=None)))
     assert "no request found in 0 connections" in shown
 
 
 def test_a_cut_file_an_unverified_peer_and_drops_are_loud() -> None:
-    source = analyses.source(cut_at_byte=1_234, dropped_packets=5, verification="off (--insecure)")
+    source = fabricated.source(cut_at_byte=1_234, dropped_packets=5, verification="off (--insecure)")
     shown = text(replace(made("one_request"), source=source))
     assert "cut or damaged at byte 1,234" in shown
     assert "the kernel dropped 5 packets" in shown
@@ -232,13 +232,13 @@ def with_hostile_text(payload: str) -> Analysis:
         protocol=payload,
     )
     failed = replace(made("failures").exchanges[2], id=1, outcome_detail=payload)
-    session = analyses.session(sni=payload, version=payload, cipher_suite=payload, group=payload)
+    session = fabricated.session(sni=payload, version=payload, cipher_suite=payload, group=payload)
     return replace(
         analysis,
-        source=analyses.source(path=payload or None, note=payload, not_decoded={payload: 1}),
+        source=fabricated.source(path=payload or None, note=payload, not_decoded={payload: 1}),
         exchanges=(e, failed),
-        connections=(analyses.connection(tls=session),),
-        resolutions=(analyses.resolution(type=payload),),
+        connections=(fabricated.connection(tls=session),),
+        resolutions=(fabricated.resolution(type=payload),),
         anomalies=(Anomaly(protocol=payload, reason=payload),),
     )
 
@@ -267,8 +267,8 @@ def test_any_text_reaches_no_terminal(payload: str) -> None:
     )
 )
 def test_any_phases_can_be_drawn(parts: list[tuple[str, int]]) -> None:
-    e: Exchange = analyses.exchange(" | ".join(f"{name} {us / 1000}" for name, us in parts))
-    shown = report(analyses.analysis(e), width=90)
+    e: Exchange = fabricated.exchange(" | ".join(f"{name} {us / 1000}" for name, us in parts))
+    shown = report(fabricated.analysis(e), width=90)
     assert all(line.cell_len <= 90 for line in shown)
     assert sum(name != "-" for name, _ in parts) <= sum(
         "█" in line.plain or "▏" in line.plain or "▐" in line.plain or any(b in line.plain for b in "▎▍▌▋▊▉")
@@ -307,7 +307,7 @@ def test_the_table_of_connections_fits(width: int) -> None:
 
 def test_the_frames_of_a_request_come_with_filters() -> None:
     analysis = made("one_request")
-    shown = plain(packets_table(analysis, analysis.exchanges[0], analyses.lanes(), width=200))
+    shown = plain(packets_table(analysis, analysis.exchanges[0], fabricated_lanes.lanes(), width=200))
     assert "frame.number in {1..25}" in shown
     assert "retransmission" in shown
     assert connection_filter(analysis.connections[0]) == (
@@ -316,6 +316,6 @@ def test_the_frames_of_a_request_come_with_filters() -> None:
 
 
 def test_wide_characters_count_double() -> None:
-    e = analyses.exchange("wait 10", path="/" + "中" * 80)
-    lines = report(analyses.analysis(e), width=60)
+    e = fabricated.exchange("wait 10", path="/" + "中" * 80)
+    lines = report(fabricated.analysis(e), width=60)
     assert max(cell_len(line.plain) for line in lines) <= 60

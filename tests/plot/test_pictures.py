@@ -19,7 +19,7 @@ from netdiag.plot.style import Picture, thousands
 from netdiag.plot.waterfalls import MOST_ROWS
 from netdiag.records.analysis import Analysis
 from netdiag.records.source import EvidenceLevel
-from tests.support import analyses
+from tests.support import analyses, fabricated, fabricated_lanes
 from tests.support.hostile import FORBIDDEN, PAYLOADS
 
 PICTURES: dict[str, Callable[[], Picture]] = {
@@ -32,16 +32,18 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "streamed": lambda: plot.waterfall(analyses.streamed()),
     "two arms": lambda: plot.waterfall(analyses.two_arms()),
     "many": lambda: plot.waterfall(analyses.many()),
-    "nothing": lambda: plot.waterfall(Analysis(source=analyses.source())),
-    "lanes": lambda: plot.lanes(analyses.lanes()),
+    "nothing": lambda: plot.waterfall(Analysis(source=fabricated.source())),
+    "lanes": lambda: plot.lanes(fabricated_lanes.lanes()),
     "lanes without packets": lambda: plot.lanes(analyses.streamed(), 0),
     "distributions": lambda: plot.distributions(analyses.two_arms()),
     "distributions of a file": lambda: plot.distributions(analyses.many(30)),
-    "distributions of nothing": lambda: plot.distributions(Analysis(source=analyses.source())),
+    "distributions of nothing": lambda: plot.distributions(Analysis(source=fabricated.source())),
     "arrival": lambda: plot.arrival(analyses.streamed(), 0),
-    "arrival with packets": lambda: plot.arrival(replace(analyses.lanes(), exchange=analyses.streamed().exchanges[0])),
+    "arrival with packets": lambda: plot.arrival(
+        replace(fabricated_lanes.lanes(), exchange=analyses.streamed().exchanges[0])
+    ),
     "differences": lambda: plot.differences(analyses.two_arms()),
-    "ecdf": lambda: plot.ecdf(analyses.two_arms(), goal_ns=analyses.ns(400)),
+    "ecdf": lambda: plot.ecdf(analyses.two_arms(), goal_ns=fabricated.ns(400)),
     "ecdf of a file": lambda: plot.ecdf(analyses.many(30), "wait"),
     "budget": lambda: plot.budget(analyses.two_arms()),
 }
@@ -131,7 +133,7 @@ def test_a_failure_says_how_it_failed() -> None:
 
 
 def test_a_partial_or_unverified_result_says_so() -> None:
-    source = analyses.source(cut_at_byte=99, verification="off (--insecure)", dropped_packets=None)
+    source = fabricated.source(cut_at_byte=99, verification="off (--insecure)", dropped_packets=None)
     shown = words(plot.waterfall(replace(analyses.one_request(), source=source)))
     assert "cut at byte 99" in shown
     assert "certificate NOT verified" in shown
@@ -139,14 +141,14 @@ def test_a_partial_or_unverified_result_says_so() -> None:
 
 
 def test_a_picture_without_packets_names_its_level() -> None:
-    source = analyses.source(kind="probe", path=None, packets=0, evidence_level=EvidenceLevel.L1)
+    source = fabricated.source(kind="probe", path=None, packets=0, evidence_level=EvidenceLevel.L1)
     assert "evidence L1: kernel stamps, no packets" in words(
         plot.waterfall(replace(analyses.one_request(), source=source))
     )
 
 
 def test_lanes_show_packets_records_messages_holes_and_phases() -> None:
-    shown = words(plot.lanes(analyses.lanes()))
+    shown = words(plot.lanes(fabricated_lanes.lanes()))
     for part in (
         "13 packets",
         "ClientHello 1.8 kB",
@@ -184,7 +186,7 @@ def test_the_stall_is_named_with_its_cause_on_the_arrival_line() -> None:
 
 
 def test_packets_and_what_was_sent_again_stand_below_the_line() -> None:
-    lanes = replace(analyses.lanes(), exchange=analyses.streamed().exchanges[0])
+    lanes = replace(fabricated_lanes.lanes(), exchange=analyses.streamed().exchanges[0])
     picture = plot.arrival(lanes)
     assert "packets" in words(picture)
     assert picture.axes[0].get_xlim() == picture.axes[1].get_xlim(), "both rows have one time axis"
@@ -208,7 +210,7 @@ def test_without_pairs_there_are_no_differences_to_draw() -> None:
 
 
 def test_the_ecdf_says_how_far_it_may_be_read_and_shows_the_goal() -> None:
-    shown = words(plot.ecdf(analyses.two_arms(), goal_ns=analyses.ns(400)))
+    shown = words(plot.ecdf(analyses.two_arms(), goal_ns=fabricated.ns(400)))
     assert "n = 10 is too small to speak of more than P50" in shown
     assert "goal 400 ms" in shown
     assert "HTTP/1.1  n 10" in shown
@@ -224,16 +226,19 @@ def test_the_budget_shows_real_calls_and_their_parts_add_up() -> None:
     totals = {f"{e.total_ns / 1e6:,.1f} ms" for e in analyses.two_arms().exchanges}
     assert sum(line in totals for line in shown.splitlines()) == 4
     with pytest.raises(KeyError, match="no successful call"):
-        plot.budget(Analysis(source=analyses.source()))
+        plot.budget(Analysis(source=fabricated.source()))
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_text_in_an_svg(payload: str) -> None:
     analysis = analyses.one_request()
     e = replace(analysis.exchanges[0], path=payload, method=payload, authority=payload, arm=payload)
-    session = analyses.session(sni=payload)
+    session = fabricated.session(sni=payload)
     hostile = replace(
-        analysis, exchanges=(e,), connections=(analyses.connection(tls=session),), source=analyses.source(path=payload)
+        analysis,
+        exchanges=(e,),
+        connections=(fabricated.connection(tls=session),),
+        source=fabricated.source(path=payload),
     )
     svg = plot.waterfall(hostile).rendered("svg").decode()
     root = ElementTree.fromstring(svg)
@@ -244,7 +249,7 @@ def test_hostile_text_in_an_svg(payload: str) -> None:
 
 @pytest.mark.parametrize("payload", ["a$$b", "\x1b[2J\ud800", "中$\\frac{1}{0}$\0"])
 def test_hostile_text_in_every_other_picture(payload: str) -> None:
-    rows = analyses.lanes()
+    rows = fabricated_lanes.lanes()
     e = replace(rows.exchange, path=payload, authority=payload)
     records = tuple(replace(r, label=payload) for r in rows.records)
     for picture in (
@@ -252,9 +257,9 @@ def test_hostile_text_in_every_other_picture(payload: str) -> None:
         plot.arrival(
             replace(analyses.streamed(), exchanges=(replace(analyses.streamed().exchanges[0], path=payload),)), 0
         ),
-        plot.distributions(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
-        plot.ecdf(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
-        plot.budget(analyses.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+        plot.distributions(fabricated.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+        plot.ecdf(fabricated.analysis(replace(e, arm=payload), replace(e, arm=payload))),
+        plot.budget(fabricated.analysis(replace(e, arm=payload), replace(e, arm=payload))),
     ):
         assert ElementTree.fromstring(picture.rendered("svg")).tag.endswith("svg")
 
@@ -289,8 +294,8 @@ def test_a_user_s_settings_change_nothing() -> None:
 
 def test_pyplot_is_never_imported() -> None:
     code = (
-        "import sys; from netdiag import plot; from tests.support import analyses as a;"
-        "plot.waterfall(a.one_request()).rendered('svg'); plot.lanes(a.lanes()); plot.distributions(a.two_arms());"
+        "import sys; from netdiag import plot; from tests.support import analyses as a, fabricated_lanes as f;"
+        "plot.waterfall(a.one_request()).rendered('svg'); plot.lanes(f.lanes()); plot.distributions(a.two_arms());"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -13,7 +13,7 @@ from netdiag.probe.plan import ProbeConfig
 from netdiag.probe.watch import WatchPlan, asked_wait_s, watch
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange, Outcome
-from tests.support.analyses import analysis, exchange
+from tests.support.fabricated import analysis, exchange
 
 CONFIG = ProbeConfig(urls=("https://localhost/",), arms=("h1",), trials=1)
 

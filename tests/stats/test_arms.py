@@ -7,7 +7,7 @@ import pytest
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.stats.arms import compare_arms
 from netdiag.stats.distribution import statistics
-from tests.support.analyses import exchange, ns
+from tests.support.fabricated import exchange, ns
 
 PROTOCOL = {"h1": "http/1.1", "h2": "h2"}
 

@@ -9,7 +9,7 @@ from netdiag.export.json import dumps
 from netdiag.stats.arms import compare_samples
 from netdiag.stats.distribution import statistics
 from netdiag.stats.samples import by_arm, samples_of, samples_of_document
-from tests.support.analyses import analysis, connection, exchange, ns
+from tests.support.fabricated import analysis, connection, exchange, ns
 
 
 def batches(arm: str, waits_ms: tuple[float, ...], trials: int, first_id: int):  # type: ignore[no-untyped-def]

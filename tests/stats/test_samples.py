@@ -13,7 +13,7 @@ from netdiag.stats.distribution import statistics
 from netdiag.stats.labels import mislabelled
 from netdiag.stats.prediction import predict
 from netdiag.stats.samples import Sample, samples_of, samples_of_document
-from tests.support.analyses import analysis, connection, exchange, ns
+from tests.support.fabricated import analysis, connection, exchange, ns
 
 
 def probe(arm: str = "h1", **fields: object) -> Analysis:

@@ -10,7 +10,7 @@ from netdiag.records.exchange import Outcome
 from netdiag.stats.distribution import statistics
 from netdiag.stats.throughput import covered_ns, throughput
 from netdiag.units import NS_PER_MS
-from tests.support.analyses import exchange
+from tests.support.fabricated import exchange
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 

@@ -8,8 +8,8 @@ from typing import Any
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.records.connection import Connection
 from netdiag.wire.chunk import Moment
-from tests.support.analyses import T0, ns
-from tests.support.analyses import connection as fabricated
+from tests.support.fabricated import T0, ns
+from tests.support.fabricated import connection as fabricated
 
 MOMENTS = (
     "request_first",
