@@ -31,12 +31,13 @@ class Witnessed:
 class HeldUp:
     """The stalls of one connection; both directions together, and what overlaps is counted once."""
 
-    __slots__ = ("_stalls",)
+    __slots__ = ("_none", "_stalls")
 
     def __init__(self, stalls: Stalls, connection_id: int) -> None:
         wanted = np.array((connection_id, connection_id + 1), stalls.connection.dtype)
         low, high = np.searchsorted(stalls.connection, wanted).tolist()
         self._stalls = stalls.take(slice(low, high))
+        self._none = low == high
 
     def loss_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
@@ -79,7 +80,7 @@ class HeldUp:
         )
 
     def _overlap_ns(self, kinds: tuple[StallKind, ...], started_at: int, ended_at: int) -> int:
-        if not len(self._stalls):
+        if self._none:
             return 0
         chosen = np.isin(self._stalls.kind, kinds)
         begins = np.maximum(self._stalls.started_at[chosen], started_at)

@@ -87,6 +87,8 @@ def split(marks: Marks, *, ended: Mark | None = None) -> Breakdown:
     phases: list[Phase] = []
     cursor = started_at
     for rule in SPLITTER:
+        if rule.start not in marks:
+            continue
         ends = _ends(rule, marks, stop if rule is going_on else None)
         if ends is None:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from netdiag.protocols.server_reports import read_headers
 from netdiag.protocols.turn import Turn
@@ -14,10 +15,13 @@ ROUNDING_NS = 1_000_000
 """Most servers report whole milliseconds."""
 NOTHING = ServerReport()
 
+_told = lru_cache(maxsize=256)(read_headers)
+"""Answers of one server often say the same."""
+
 
 def server_report(turn: Turn) -> ServerReport | None:
     """The report of one answer; None when it says nothing of itself."""
-    told = read_headers((*turn.response_headers, *turn.trailers))
+    told = _told((*turn.response_headers, *turn.trailers))
     found = dataclasses.replace(told, times=(*told.times, *turn.reported_times))
     if found == NOTHING:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from netdiag.protocols.h2_direction import ChunkTimes
 from netdiag.protocols.h2_section import Section
 from netdiag.protocols.headers import find
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
+from netdiag.wire.chunk import Moment
 from netdiag.wire.tables import NONE, Bool, Int32, Int64, Table
 
 
@@ -63,9 +64,11 @@ class ColumnTurns(Sequence[Turn]):
         """By row."""
         self.made: dict[int, Turn] = {}
         """Turns whose content was read."""
+        self._count = len(table)
+        self._near = _Near(table, client, server)
 
     def __len__(self) -> int:
-        return len(self.table)
+        return self._count
 
     @overload
     def __getitem__(self, row: int) -> Turn: ...
@@ -75,7 +78,7 @@ class ColumnTurns(Sequence[Turn]):
         if isinstance(row, slice):
             return [self._turn(i) for i in range(*row.indices(len(self)))]
         place = row if row >= 0 else len(self) + row
-        if not 0 <= place < len(self):
+        if not 0 <= place < self._count:
             raise IndexError(row)
         return self._turn(place)
 
@@ -102,52 +105,129 @@ class ColumnTurns(Sequence[Turn]):
 
     def plain_turn(self, row: int) -> Turn:
         """Without what its content says."""
-        t, client, server = self.table, self.client, self.server
-        request = self.requests[t.request[row]]
-        response = self._section(int(t.response[row]))
-        trailers = self._section(int(t.trailers[row]))
-        status = None if response is None else response.status
-        headers = () if response is None else response.fields
-        head_last = int(t.request_head_last[row])
+        t, client, server = self._near.row(row), self._near.client, self._near.server
+        request, response, trailers = self.requests[t.request], self._section(t.response), self._section(t.trailers)
+        head_last = client.last(t.request_head_last)
         turn = Turn(
             ordinal=row,
             protocol="h2",
-            stream_id=int(t.stream_id[row]),
+            stream_id=t.stream_id,
             method=request.method,
             scheme=request.scheme,
             authority=request.authority,
             path=request.path,
-            status=status,
+            status=response.status,
             interim=list(self.interim.get(row, ())),
-            request_first=client.first(int(t.request_first[row])),
-            request_head_last=client.last(head_last),
-            request_body_first=client.first(int(t.request_body_first[row])),
-            request_last=client.last(int(t.request_last[row])),
-            response_first=server.first(int(t.response_first[row])),
-            response_head_last=server.last(int(t.response_head_last[row])),
-            response_body_first=server.first(int(t.response_body_first[row])),
-            response_last=server.last(int(t.response_last[row])),
-            request_packet=_known(client.last_packet[head_last]),
-            request_bytes=int(t.request_bytes[row]),
-            response_bytes=int(t.response_bytes[row]),
-            request_body_bytes=int(t.request_body_bytes[row]),
-            response_body_bytes=int(t.response_body_bytes[row]),
+            request_first=client.first(t.request_first),
+            request_head_last=head_last,
+            request_body_first=client.first(t.request_body_first),
+            request_last=client.last(t.request_last),
+            response_first=server.first(t.response_first),
+            response_head_last=server.last(t.response_head_last),
+            response_body_first=server.first(t.response_body_first),
+            response_last=server.last(t.response_last),
+            request_packet=None if head_last is None else head_last.packet,
+            request_bytes=t.request_bytes,
+            response_bytes=t.response_bytes,
+            request_body_bytes=t.request_body_bytes,
+            response_body_bytes=t.response_body_bytes,
             request_headers=request.fields,
-            response_headers=headers,
-            trailers=() if trailers is None else trailers.fields,
+            response_headers=response.fields,
+            trailers=trailers.fields,
             expects_continue=request.expects_continue,
-            open_streams=int(t.open_streams[row]),
-            other_data_bytes=int(t.other_data_bytes[row]),
+            open_streams=t.open_streams,
+            other_data_bytes=t.other_data_bytes,
+            grpc_status=status_of(trailers.fields, response.fields),
         )
-        if t.answered[row]:
-            turn.end = (
-                TurnEnd.TUNNEL if request.method == "CONNECT" and 200 <= (status or 0) < 300 else TurnEnd.COMPLETE
-            )
-        turn.grpc_status = status_of(turn.trailers, headers)
+        if t.answered:
+            tunnel = request.method == "CONNECT" and 200 <= (response.status or 0) < 300
+            turn.end = TurnEnd.TUNNEL if tunnel else TurnEnd.COMPLETE
         return turn
 
-    def _section(self, code: int) -> Section | None:
-        return None if code < 0 else self.responses[code]
+    def _section(self, code: int) -> Section:
+        return _NO_SECTION if code < 0 else self.responses[code]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_near"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._near = _Near(self.table, self.client, self.server)
+
+
+_NO_SECTION = Section()
+_BLOCK_ROWS = 64
+_MOST_MOMENTS = 1024
+
+
+class _Row(NamedTuple):
+    """One row of ``TurnTable``."""
+
+    stream_id: int
+    request: int
+    response: int
+    trailers: int
+    request_first: int
+    request_head_last: int
+    request_body_first: int
+    request_last: int
+    response_first: int
+    response_head_last: int
+    response_body_first: int
+    response_last: int
+    request_bytes: int
+    request_body_bytes: int
+    response_bytes: int
+    response_body_bytes: int
+    other_data_bytes: int
+    open_streams: int
+    answered: bool
+
+
+class _Near:
+    """Rows near the last one asked for, and their moments: whoever asks for all of them does so in order."""
+
+    def __init__(self, table: TurnTable, client: ChunkTimes, server: ChunkTimes) -> None:
+        self._table = table
+        self._at = NONE
+        self._rows: list[_Row] = []
+        self.client, self.server = _Moments(client), _Moments(server)
+
+    def row(self, row: int) -> _Row:
+        at, inside = divmod(row, _BLOCK_ROWS)
+        if at != self._at:
+            chosen = slice(at * _BLOCK_ROWS, (at + 1) * _BLOCK_ROWS)
+            columns = (getattr(self._table, name)[chosen].tolist() for name in _Row._fields)
+            self._rows, self._at = list(map(_Row._make, zip(*columns, strict=True))), at
+        return self._rows[inside]
+
+
+class _Moments:
+    """Several turns begin or end in one chunk."""
+
+    def __init__(self, times: ChunkTimes) -> None:
+        self._times = times
+        self._first: dict[int, Moment | None] = {NONE: None}
+        self._last: dict[int, Moment | None] = {NONE: None}
+
+    def first(self, chunk: int) -> Moment | None:
+        """As ``ChunkTimes.first``."""
+        if chunk not in self._first:
+            self._make_room(self._first)
+            self._first[chunk] = self._times.first(chunk)
+        return self._first[chunk]
+
+    def last(self, chunk: int) -> Moment | None:
+        """As ``ChunkTimes.last``."""
+        if chunk not in self._last:
+            self._make_room(self._last)
+            self._last[chunk] = self._times.last(chunk)
+        return self._last[chunk]
+
+    def _make_room(self, moments: dict[int, Moment | None]) -> None:
+        if len(moments) > _MOST_MOMENTS:
+            moments.clear()
+            moments[NONE] = None
 
 
 _NOT_REPORTED = NONE - 1
@@ -167,7 +247,3 @@ def _or_none(value: int | None) -> int:
 def _different(codes: Int32) -> list[int]:
     present: list[int] = np.flatnonzero(np.bincount(codes[codes >= 0])).tolist()
     return present
-
-
-def _known(packet: np.int64) -> int | None:
-    return None if packet == NONE else int(packet)
