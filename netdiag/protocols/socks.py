@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.conversation import Tunnel
 from netdiag.protocols.headers import printable
 from netdiag.protocols.stream_reader import StreamReader
@@ -80,10 +79,10 @@ class _Octets:
         return bytes(out)
 
 
-@dataclass(slots=True, init=False)
 class _Handshake:
-    client: _Octets
-    server: _Octets
+    """Both directions while the proxy is being asked."""
+
+    __slots__ = ("client", "server")
 
     def __init__(self, client: Iterable[Chunk], server: Iterable[Chunk]) -> None:
         self.client = _Octets(client)
