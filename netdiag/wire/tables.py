@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +30,19 @@ class Table:
     """Row selection and concatenation for dataclasses whose fields are arrays of one length."""
 
     __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+        return len(getattr(self, fields(self)[0].name))
 
     def take(self, rows: Any) -> Self:
         """The chosen rows: an index array, a mask or a slice (a slice copies nothing)."""
-        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})  # type: ignore[arg-type]
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     @classmethod
     def concat(cls, parts: list[Self]) -> Self:
         """All rows of the parts, in order. ``parts`` must not be empty."""
-        names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+        names = [f.name for f in fields(cls)]
         return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
 
 
