@@ -2,7 +2,8 @@
 
 The witness is Wireshark's ``tcp.stream``: a SYN (without ACK) whose sequence number is not the initial one of the current connection
 starts another. One with the same number does so only after a FIN or RST that ended an established connection (the same octets replayed);
-after a refusal it is the same attempt made again.
+after a refusal it is the same attempt made again, and one that is not later than the SYN before
+it is a copy (a capture merged with itself).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
     other_isn[1:] = seq[1:] != seq[:-1]
     starts[syn[again & same_way & other_isn]] = True
     for place in np.flatnonzero(again & same_way & ~other_isn).tolist():
-        starts[syn[place]] = _closed_between(packets, order, int(syn[place - 1]), int(syn[place]))
+        later = packets.captured_at[rows[place]] > packets.captured_at[rows[place - 1]]
+        starts[syn[place]] = later and _closed_between(packets, order, int(syn[place - 1]), int(syn[place]))
     bounds = np.append(np.flatnonzero(new), len(order))
     for group in distinct(pair[(again & ~same_way) | (~again & ~new[syn])]).tolist():
         first, last = np.searchsorted(pair, (group, group + 1)).tolist()
@@ -57,14 +59,19 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
     closing = np.flatnonzero(flags & (FIN | RST))
     established = np.flatnonzero(((flags & (SYN | ACK)) == SYN | ACK) | (packets.payload_bytes[rows] > 0))
     first = 0
+    last_at: int | None = None
     for place in (syn - begin).tolist():
+        before_at, last_at = last_at, int(packets.captured_at[rows[place]])
         if place == first:
             continue
         side = int(direction[place])
         isn = _initial_sequence(packets, rows, _within(own[side], first, place), _within(acks[1 - side], first, place))
         if isn is None:
             continue
-        replayed = _within(closing, first, place) is not None and _within(established, first, place) is not None
+        later = before_at is None or last_at > before_at
+        replayed = (
+            later and _within(closing, first, place) is not None and _within(established, first, place) is not None
+        )
         if isn != int(packets.seq[rows[place]]) or replayed:
             starts[begin + place] = True
             first = place

@@ -90,6 +90,16 @@ def test_the_same_octets_replayed_are_another_connection() -> None:
     assert interleaved(first, again).flows.count == 2
 
 
+def test_a_capture_merged_with_itself_has_each_packet_twice() -> None:
+    talk = Conversation(numbered=True).opens()
+    talk.client(b"hello")
+    talk.closes()
+    wire = wire_of([*talk.frames, *talk.frames])
+    assert wire.flows.count == 1
+    sides = wire.connection().sides
+    assert (sides.client.captured_twice, sides.client.retransmitted_segments) == (3, 0)  # SYN, data and FIN
+
+
 def test_a_syn_after_a_capture_that_began_in_the_middle_starts_a_connection() -> None:
     old = Conversation(isns=(1000, 2000))
     old.client(b"tail of the old one")
