@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from netdiag.lazy_dataclass import dataclass
+if TYPE_CHECKING:
+    from dataclasses import dataclass as value
+else:
+    from dataclasses import fields
+
+    from netdiag.lazy_dataclass import dataclass
+
+    def value(*, frozen, slots):
+        """As ``dataclass``, but only the type checker holds that it is frozen: there is one for each segment, record or frame, and to be made
+        frozen takes four times as long as to be made."""
+
+        def made(cls):
+            bare = dataclass(slots=slots)(cls)
+            names = [f.name for f in fields(bare) if f.compare]
+            bare.__hash__ = lambda self: hash(tuple(getattr(self, name) for name in names))
+            return bare
+
+        return made
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Chunk:
     """Octets of one direction that became usable together: the new octets of one TCP segment, or the content of one TLS record.
 
@@ -30,7 +48,7 @@ class Chunk:
     """Octets missing just before; negative when their number is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Moment:
     """When something happened at one octet of a stream: first transmission, delivery, and the packet that witnesses it."""
 
