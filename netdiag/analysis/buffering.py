@@ -1,4 +1,4 @@
-"""The proxy-buffering detector (findings.md, appendix A): scores of how a stream's events and their records arrived, and a verdict."""
+"""The proxy-buffering detector: scores of how a stream's events and their records arrived, and a verdict."""
 
 from __future__ import annotations
 

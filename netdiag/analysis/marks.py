@@ -9,7 +9,7 @@ from netdiag.records.timing import Clock, Method
 
 
 class Milestone(StrEnum):
-    """The moments between which phases lie (phases.md section 1). A milestone that is absent was not seen or does not apply."""
+    """The moments between which phases lie. A milestone that is absent was not seen or does not apply."""
 
     SUBMITTED = "submitted"
     """The application asked for it."""

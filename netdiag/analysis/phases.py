@@ -1,4 +1,4 @@
-"""The phase splitter: one table (phases.md section 1).
+"""The phase splitter: one table.
 
 Every phase lies between two milestones. Rows are in critical-path order, and a span may only claim time that no span before it has
 claimed, so spans are disjoint and ordered and, with ``unattributed_ns``, sum to the total exactly.

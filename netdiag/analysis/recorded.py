@@ -1,5 +1,5 @@
 """A probe's recording without packets: its writes and reads become stream segments, so that decoding, exchanges and phases are one code
-path at every evidence level (architecture.md, idea 3).
+path at every evidence level.
 
 A write's instant is the kernel's transmit stamp of its last octet, a read's the receive stamp; where the kernel gave none, the
 application's own instant stands in. What only packets would show (name resolution, the TCP handshake) comes from the client's calls.

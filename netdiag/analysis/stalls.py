@@ -1,4 +1,4 @@
-"""Stalls of a stream: gaps far above its usual pace, and whose fault each is (findings.md, appendix B).
+"""Stalls of a stream: gaps far above its usual pace, and whose fault each is.
 
 The conservation test: a server that was merely held up by the network goes on producing, so what comes later is back on the schedule;
 a server that paused is late by as much for the rest of the stream. Evidence on the wire (a hole, a missing packet number, a closed

@@ -1,4 +1,4 @@
-"""Times of a streamed answer (streaming.md): four firsts, the gaps between token-bearing events, the logical end, stalls and buffering."""
+"""Times of a streamed answer: four firsts, the gaps between token-bearing events, the logical end, stalls and buffering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the capture was taken, told by where the round trip is spent (phases.md section 1, RTT)."""
+"""Where the capture was taken, told by where the round trip is spent."""
 
 from __future__ import annotations
 

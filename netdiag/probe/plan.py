@@ -122,7 +122,7 @@ class ProbeConfig:
     """Of the random order; None draws one."""
     idle_s: float | None = None
     """Pause before every call but the first (with ``warm``: how long the connection lies idle). None: 250 ms, or five round trips where
-    that is longer, so that the last call's closing handshake and tail are over (comparisons.md, rule 6)."""
+    that is longer, so that the last call's closing handshake and tail are over."""
     concurrency: int = 1
     """Calls in flight at once, in batches, on the shared client of each arm that says nothing else (``k8``, ``separate``)."""
     proxy: str | None = None

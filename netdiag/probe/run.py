@@ -29,7 +29,7 @@ from netdiag.units import NS_PER_S
 
 GAP_S = 0.25
 GAP_ROUND_TRIPS = 5
-"""Closing handshakes and the last call's tail are over by then (comparisons.md, rule 6)."""
+"""Closing handshakes and the last call's tail are over by then."""
 UNASKED_PAUSE_S = 1.0
 """After a refusal that names no time; and up to as much again by chance."""
 _LONGEST_PAUSE_S = 60

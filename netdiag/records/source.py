@@ -10,7 +10,7 @@ from netdiag.records.recording import UnsupportedArm
 
 
 class EvidenceLevel(StrEnum):
-    """What a result rests on (architecture.md, idea 3)."""
+    """What a result rests on."""
 
     L0 = "L0"
     """The application's clock."""

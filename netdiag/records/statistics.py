@@ -62,7 +62,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One quantity of two arms, paired where trials are (comparisons.md)."""
+    """One quantity of two arms, paired where trials are."""
 
     quantity: str
     arm_a: str

@@ -61,7 +61,7 @@ class StallCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStall:
-    """A gap between two token-bearing events that is far above the stream's usual one, and whose fault it is (findings.md, appendix B)."""
+    """A gap between two token-bearing events that is far above the stream's usual one, and whose fault it is."""
 
     started_at: int
     """The event before it was deliverable (``client``: was read)."""
@@ -106,7 +106,7 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBuffering:
-    """Scores of the proxy-buffering detector (findings.md, appendix A); None where there is nothing to score."""
+    """Scores of the proxy-buffering detector; None where there is nothing to score."""
 
     events_per_record: float | None
     """B1. About 1 where every event leaves by itself."""

@@ -55,7 +55,7 @@ class TlsSession:
     """When the (final, not HelloRetryRequest) ServerHello was deliverable."""
     server_hello_packet: int | None = None
     finished_at: int | None = None
-    """When the handshake ended for the client (phases.md); None if it did not."""
+    """When the handshake ended for the client; None if it did not."""
     finished_method: str | None = None
     """``exact`` or ``grammar``."""
     hello_retry_request: bool = False

@@ -1,4 +1,4 @@
-"""Whether a trial is what its arm's name says, by the facts on the wire (comparisons.md, rule 2): one that is not does not count."""
+"""Whether a trial is what its arm's name says, by the facts on the wire: one that is not does not count."""
 
 from __future__ import annotations
 

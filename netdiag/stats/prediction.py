@@ -1,4 +1,4 @@
-"""What a difference between two arms should be, from their round trips alone, before it is measured (comparisons.md section 2).
+"""What a difference between two arms should be, from their round trips alone, before it is measured.
 
 A measured difference that is far from the predicted one is itself a finding: something other than the number of round trips differs.
 """

@@ -22,7 +22,7 @@ _LEAST_SILENCE_NS = 10_000_000
 
 
 def loss_stalls(flows: Flows) -> Stalls:
-    """For each hole that was filled: from when the first octet after it was seen until it was deliverable (phases.md).
+    """For each hole that was filled: from when the first octet after it was seen until it was deliverable.
 
     Holes of a direction that were open at the same time are counted once, so that the sum never exceeds the time that passed.
     """

@@ -1,7 +1,7 @@
 """Senders that number their packets: IPv4 identifications that rise by one per packet of the connection (Linux does, per socket).
 
 Then a step of two says that a packet left the sender and never reached the capture, even where the stream shows no hole: a lost last
-segment comes back as if it were new, and only the count tells it from a pause of the sender (findings.md, appendix B).
+segment comes back as if it were new, and only the count tells it from a pause of the sender.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arrows between layers (architecture.md section 2), checked by import-linter over the whole package."""
+"""The arrows between layers, checked by import-linter over the whole package."""
 
 from __future__ import annotations
 

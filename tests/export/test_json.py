@@ -24,7 +24,7 @@ from tests.support.hostile import FORBIDDEN, PAYLOADS
 
 FABRICATED = ("one_request", "reused", "multiplexed", "keyless", "failures", "retried", "streamed", "two_arms", "many")
 
-# The keys that json.md promises. More may come; none may go.
+# The keys that the document promises. More may come; none may go.
 PROMISED = {
     "": "schema schema_version netdiag_version source connections resolutions exchanges calls statistics comparisons findings anomalies",
     "Source": "kind path format packets link_types first_at last_at timestamp_resolution_ns dropped_packets cut_at_byte evidence_level secrets",
@@ -121,7 +121,7 @@ def test_phases_and_rest_are_the_total(name: str) -> None:
 
 
 def promised_part(value: Any) -> Any:
-    """Without the keys that json.md does not promise, so that a record may grow."""
+    """Without the keys that are not promised, so that a record may grow."""
     keys = {key for keys in PROMISED.values() for key in keys.split()} | {"alpn_offered", "decrypted"}
     if isinstance(value, dict):
         return {key: promised_part(item) for key, item in value.items() if key in keys}

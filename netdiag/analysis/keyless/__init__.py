@@ -1,4 +1,4 @@
-"""Requests of encrypted connections without keys: the record-length grammar (phases.md section 3), over all connections at once.
+"""Requests of encrypted connections without keys: the record-length grammar, over all connections at once.
 
 The naive rule, "the first server record after the request is the answer", is wrong for the first request of nearly every TLS 1.3
 connection: session tickets, and the SETTINGS of HTTP/2, arrive first. Steps, one a module:

@@ -38,7 +38,7 @@ def _row(page: Page, name: str, pieces: list[Piece]) -> None:
 
 
 def _firsts(page: Page, stream: StreamTiming) -> None:
-    """Each with the name of its definition (streaming.md)."""
+    """Each with the name of its definition."""
     named = (
         ("first byte", stream.first_byte_ns),
         ("first event", stream.first_event_ns),

@@ -66,7 +66,7 @@ def _seen(moment: object) -> int | None:
 
 
 def _finished_at(session: Session, moments: Handshake) -> int | None:
-    """phases.md: the later of client Finished sent and server Finished deliverable, but never after the first request octet (False Start)."""
+    """The later of client Finished sent and server Finished deliverable, but never after the first request octet (False Start)."""
     sent, delivered = moments.client_finished_sent, moments.server_finished_deliverable
     if sent is None or (delivered is None and not session.tls13):
         return None

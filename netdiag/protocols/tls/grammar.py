@@ -1,4 +1,4 @@
-"""What record lengths tell where there are no keys (phases.md section 3): the end of a TLS 1.3 handshake, tickets, small HTTP/2 frames.
+"""What record lengths tell where there are no keys: the end of a TLS 1.3 handshake, tickets, small HTTP/2 frames.
 
 Everything here is a guess by size and order, to be labelled ``grammar``. A peer that pads its records, or puts several messages into one,
 is not recognised; then the answer is None.
