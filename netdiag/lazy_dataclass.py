@@ -56,11 +56,50 @@ else:
             self._owner, self._name, self._options = owner, name, options
 
         def __get__(self, instance, owner=None):
-            method = _compiled(self._owner, self._name, self._options)
+            make = _initialiser if self._name == "__init__" else _as_standard
+            method = make(self._owner, self._name, self._options)
             setattr(self._owner, self._name, method)
             return method.__get__(instance, owner)
 
-    def _compiled(owner, name, options):
+    def _initialiser(owner, name, options):
+        """``__init__``, compiled alone and with the setters of the slots themselves: half of the work, to make it and to run it."""
+        fields = dataclasses.fields(owner)
+        if hasattr(owner, "__post_init__") or not all(field.init for field in fields):
+            return _as_standard(owner, name, options)
+        frozen = options["frozen"]
+        known, body = {"_FACTORY": _FACTORY}, []
+        for field in fields:
+            known[f"_default_{field.name}"] = _FACTORY if field.default is dataclasses.MISSING else field.default
+            known[f"_make_{field.name}"] = field.default_factory
+            value = field.name
+            if field.default_factory is not dataclasses.MISSING:
+                value = f"_make_{field.name}() if {field.name} is _FACTORY else {field.name}"
+            if frozen:
+                known[f"_set_{field.name}"] = getattr(owner, field.name).__set__
+            body.append(f"_set_{field.name}(self, {value})" if frozen else f"self.{field.name} = {value}")
+        exec(f"def __init__(self, {_parameters(fields)}):\n " + ("\n ".join(body) or "pass"), known)
+        method = known["__init__"]
+        method.__qualname__, method.__module__ = f"{owner.__qualname__}.__init__", owner.__module__
+        method.__annotations__ = {**{field.name: field.type for field in fields}, "return": None}
+        return method
+
+    def _parameters(fields):
+        def written(field):
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            return field.name if required else f"{field.name}=_default_{field.name}"
+
+        by_name = [written(field) for field in fields if field.kw_only]
+        return ", ".join(
+            [*(written(field) for field in fields if not field.kw_only), *(["*", *by_name] if by_name else [])]
+        )
+
+    class _Factory:
+        def __repr__(self):
+            return "<factory>"
+
+    _FACTORY = _Factory()
+
+    def _as_standard(owner, name, options):
         """One method, as the standard library makes it for a class with the same fields."""
         wanted = {"init": name == "__init__", "repr": name == "__repr__", "eq": name in ("__eq__", "__hash__")}
         fields = {field.name: field for field in dataclasses.fields(owner)}
