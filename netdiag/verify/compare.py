@@ -156,15 +156,19 @@ def _request_reason(a: ConnectionFacts, b: ConnectionFacts) -> str | None:
         return "a target with blanks in it: tshark ends it at the first"
     if any(target.startswith("HTTP/") for _, target in b.requests):
         return "a request line without a target: tshark takes the version for it"
-    return _message_reason(sum(a.requests.values()), sum(b.requests.values()), set(a.requests) == set(b.requests))
+    return _message_reason(a, sum(a.requests.values()), sum(b.requests.values()), set(a.requests) == set(b.requests))
 
 
 def _status_reason(a: ConnectionFacts, b: ConnectionFacts) -> str | None:
-    return _message_reason(sum(a.statuses.values()), sum(b.statuses.values()), set(a.statuses) == set(b.statuses))
+    return _message_reason(a, sum(a.statuses.values()), sum(b.statuses.values()), set(a.statuses) == set(b.statuses))
 
 
-def _message_reason(mine: int, other: int, same_kinds: bool) -> str | None:
-    if mine and not other:
+_HTTP_PORTS = frozenset({"80", "443", "591", "3128", "3132", "5985", "8080", "8088", "11371"})
+"""Where tshark takes any octets for HTTP."""
+
+
+def _message_reason(a: ConnectionFacts, mine: int, other: int, same_kinds: bool) -> str | None:
+    if mine and not other and _HTTP_PORTS.isdisjoint(end.rpartition(":")[2] for end in a.pair):
         return "tshark chooses the dissector by port, netdiag by content"
     if mine > other:
         return "tshark lists only what its reassembly completes; netdiag also lists what a gap or the capture's end cut"

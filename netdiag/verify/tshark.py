@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from netdiag.errors import CaptureFileError, ToolMissing
 from netdiag.verify.facts import CaptureFacts, ConnectionFacts
@@ -68,31 +69,42 @@ def _program() -> str:
 
 
 def _rows(path: str, keylog: str | None, timeout_s: float) -> Iterator[dict[str, str]]:
-    command = [_program(), "-n", "-r", path, "-T", "fields", "-o", "tcp.reassemble_out_of_order:TRUE"]
-    command += ["-E", f"separator={_SEPARATOR}", "-E", f"aggregator={_AGGREGATOR}"]
-    command += [f"-otls.keylog_file:{keylog}"] if keylog else []
-    command += [part for name in _FIELDS for part in ("-e", name)]
     with tempfile.TemporaryFile() as errors:
-        # tshark reads preferences of the user who runs it; a folder of its own keeps the witness the same everywhere
-        with tempfile.TemporaryDirectory(prefix="netdiag-verify-") as home:
-            environment = {**os.environ, "HOME": home, "WIRESHARK_CONFIG_DIR": home}
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    values = line.decode("utf-8", "replace").rstrip("\n").split(_SEPARATOR)
-                    if len(values) == len(_FIELDS):
-                        yield dict(zip(_FIELDS, values, strict=True))
-                code = process.wait(timeout_s)
-            finally:
-                process.kill()
-                process.communicate()
+        code = yield from _run(_command(path, keylog), errors, timeout_s)
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip().splitlines()
     if code and not Path(path).exists():
         raise CaptureFileError("no such file", path=path)
     if code and any("isn't a capture file" in line or "in a file of type" in line for line in said):
         raise CaptureFileError(f"tshark cannot read it: {said[-1] if said else code}", path=path)
+
+
+def _command(path: str, keylog: str | None) -> list[str]:
+    command = [_program(), "-n", "-r", path, "-T", "fields", "-o", "tcp.reassemble_out_of_order:TRUE"]
+    command += ["-E", f"separator={_SEPARATOR}", "-E", f"aggregator={_AGGREGATOR}"]
+    command += [f"-otls.keylog_file:{keylog}"] if keylog else []
+    return command + [part for name in _FIELDS for part in ("-e", name)]
+
+
+def _run(command: list[str], errors: IO[bytes], timeout_s: float) -> Generator[dict[str, str], None, int]:
+    """tshark's rows, and in the end its exit code."""
+    # It reads preferences of the user who runs it; a folder of its own keeps the witness the same everywhere.
+    with tempfile.TemporaryDirectory(prefix="netdiag-verify-") as home:
+        environment = {**os.environ, "HOME": home, "WIRESHARK_CONFIG_DIR": home}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        try:
+            assert process.stdout is not None
+            yield from filter(None, map(_row, process.stdout))
+            return process.wait(timeout_s)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def _row(line: bytes) -> dict[str, str] | None:
+    """None for what is no row of the fields asked for."""
+    values = line.decode("utf-8", "replace").rstrip("\n").split(_SEPARATOR)
+    return dict(zip(_FIELDS, values, strict=True)) if len(values) == len(_FIELDS) else None
 
 
 def _take(row: dict[str, str], streams: dict[int, _Stream], facts: CaptureFacts) -> None:
