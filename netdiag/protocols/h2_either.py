@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from netdiag.protocols import h2_frames as h2
 from netdiag.protocols import h2_regular, http2
 from netdiag.protocols.conversation import Conversation
 from netdiag.wire.chunk import Chunk
 
 WORTH_BYTES = 4096
 """Octets of the client below which there are too few requests: columns cost some hundred microseconds before the first."""
+WORTH_REQUESTS = 16
+"""So many of those octets' frames must be requests: a download's client says as much by granting windows, and has nothing to gain."""
 _KEPT_BYTES = 1 << 20
 
 
 def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation | None:
     """All turns of one connection. None where the octets have to be heard once more, by ``http2.decode``: they are no longer here."""
     asked, answered = _Kept(client), _Kept(server)
-    if asked.reaches(WORTH_BYTES):
+    if asked.reaches(WORTH_BYTES) and _requests_in(asked.first(WORTH_BYTES)) >= WORTH_REQUESTS:
         said = h2_regular.decode(asked, answered)
         if said is not None:
             return said
     return http2.decode(asked.again(), answered.again()) if asked.whole and answered.whole else None
+
+
+def _requests_in(octets: bytes) -> int:
+    """HEADERS frames after the client's preface."""
+    position, found = len(h2.PREFACE), 0
+    while position + h2.FRAME_HEADER.size <= len(octets):
+        high, low, type_, _, _ = h2.FRAME_HEADER.unpack_from(octets, position)
+        position += h2.FRAME_HEADER.size + (high << 8 | low)
+        found += type_ == h2.FrameType.HEADERS
+    return found
 
 
 class _Kept:
@@ -42,6 +55,10 @@ class _Kept:
                 return False
             self._keep(chunk)
         return True
+
+    def first(self, size: int) -> bytes:
+        """So many of the octets that were taken."""
+        return b"".join(chunk.data for chunk in self._kept)[:size]
 
     def again(self) -> Iterator[Chunk]:
         """From the first chunk on; only while it is ``whole``."""

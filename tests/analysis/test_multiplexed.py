@@ -58,6 +58,7 @@ def columns_for_all() -> Iterator[Ways]:
     ways = Ways()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h2_either, "WORTH_BYTES", 0)
+        patch.setattr(h2_either, "WORTH_REQUESTS", 0)
         patch.setattr(h2_regular, "decode", ways.decode)
         yield ways
 

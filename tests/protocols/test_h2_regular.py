@@ -73,6 +73,7 @@ def test_either_says_what_one_by_one_says(rng: random.Random) -> None:
     client, server = h2_talk.odd(rng).chunks(cut=False, late=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h2_either, "WORTH_BYTES", rng.choice((0, 60, 4096)))
+        patch.setattr(h2_either, "WORTH_REQUESTS", rng.choice((0, 2)))
         found = h2_either.decode(iter(client), iter(server))
     wanted = http2.decode(client, server)
     assert found is not None
@@ -81,6 +82,7 @@ def test_either_says_what_one_by_one_says(rng: random.Random) -> None:
 
 def test_a_long_connection_that_turns_out_odd_has_to_be_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(h2_either, "WORTH_BYTES", 0)
+    monkeypatch.setattr(h2_either, "WORTH_REQUESTS", 0)
     monkeypatch.setattr(h2_either, "_KEPT_BYTES", 100)
     client, server = (list(side) for side in _many_requests(20))
     assert h2_either.decode(iter(client), iter(server)) is not None
@@ -88,6 +90,18 @@ def test_a_long_connection_that_turns_out_odd_has_to_be_heard_again(monkeypatch:
     server = [*server[:-1]]
     client[-1:] = stream((99, h2.frame(h2.CONTINUATION, h2.END_HEADERS, 1)))
     assert h2_either.decode(iter(client), iter(server)) is None
+
+
+def test_many_requests_are_worth_it_and_a_large_upload_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = h2_either.decode(*_many_requests(400))
+    assert found is not None
+    assert found.columns is not None
+    few, answers = (list(side) for side in _many_requests(5))
+    grants = [h2.window_update(0, 1000)] * 2000
+    client = stream(*((float(i), octets) for i, octets in enumerate([few[0].data, few[1].data, *grants])))
+    found = h2_either.decode(client, answers)
+    assert found is not None
+    assert (found.columns, found.turns) == (None, http2.decode(client, answers).turns)
 
 
 def _many_requests(count: int) -> Iterator[list[Chunk]]:
