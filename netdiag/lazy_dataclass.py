@@ -25,6 +25,7 @@ else:
             bare = dataclasses.dataclass(cls, slots=slots, kw_only=kw_only, init=False, repr=False, eq=False)
             options = {"frozen": frozen, "kw_only": kw_only, "eq": eq, "repr": repr}
             bare.__dataclass_params__ = _params(**options)
+            options["slots"] = slots
             for name in _methods(frozen=frozen, eq=eq, repr=repr):
                 if name not in cls.__dict__:
                     setattr(bare, name, _Later(bare, name, options))
@@ -108,8 +109,9 @@ else:
         if hasattr(owner, "__post_init__"):
             body["__post_init__"] = owner.__post_init__
         frozen = options["frozen"] and name not in ("__repr__", "__eq__")
+        # With slots, as the owner has them: only then does the standard ``__init__`` set what has a default and is no parameter.
         twin = dataclasses.dataclass(
-            type(owner.__name__, (), body), frozen=frozen, kw_only=options["kw_only"], **wanted
+            type(owner.__name__, (), body), frozen=frozen, slots=options["slots"], kw_only=options["kw_only"], **wanted
         )
         return twin.__dict__[name]
 

@@ -137,3 +137,18 @@ def test_bare_use_and_methods_of_the_classes_own() -> None:
             self.name = self.name.upper()
 
     assert repr(Named("x")) == "<X>"
+
+
+def test_a_field_that_is_no_parameter_has_its_default() -> None:
+    @lazy_dataclass.dataclass(slots=True)
+    class Counter:
+        start: int
+        now: int = field(init=False)
+        steps: int = field(init=False, default=0)
+        seen: list[int] = field(init=False, default_factory=list)
+
+        def __post_init__(self) -> None:
+            self.now = self.start
+
+    one = Counter(3)
+    assert (one.now, one.steps, one.seen) == (3, 0, [])
