@@ -133,9 +133,11 @@ def _peer_bases(packets: Packets, base: UInt32, starts: Int64, acks: Bool) -> UI
 def _first_octet(packets: Packets, begin: Int64, starts: Int64, has_syn: Bool) -> Int64:
     """How far the stream's first captured octet lies from its first packet's, per direction; 0 where the SYN tells.
 
-    The capture may begin between segments out of order, or with a keep-alive probe, whose sequence number is one too low.
+    The capture may begin between segments out of order, or with a keep-alive probe, whose sequence number is one too low. -1: the SYN
+    takes no number.
     """
     first = np.zeros(len(has_syn), np.int64)
+    first[_uncounted_syns(packets, begin, starts, has_syn)] = -1
     unknown = np.flatnonzero(~has_syn & (np.diff(starts) > 0))
     if not unknown.size:
         return first
@@ -147,6 +149,18 @@ def _first_octet(packets: Packets, begin: Int64, starts: Int64, has_syn: Bool) -
     late = found[unknown]
     first[unknown] = np.where((late == none) | (late > 1), 0, late)
     return first
+
+
+def _uncounted_syns(packets: Packets, begin: Int64, starts: Int64, has_syn: Bool) -> Int64:
+    """Directions whose first payload has the SYN's own number, as in captures made by hand. A keep-alive probe has at most one octet."""
+    early = (begin == -1) & (packets.payload_bytes > 1)
+    if not early.any():
+        return np.empty(0, np.int64)
+    direction = np.repeat(np.arange(len(has_syn)), np.diff(starts))
+    loaded = np.flatnonzero((packets.payload_bytes > 0) & ((packets.flags & (SYN | RST)) == 0))[::-1]
+    first = np.full(len(has_syn), -1, np.int64)
+    first[direction[loaded]] = loaded
+    return np.flatnonzero(has_syn & (first >= 0) & early[first])
 
 
 def _offsets(numbers: UInt32, valid: Bool, base: UInt32, starts: Int64, direction: Int64) -> Int64:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from netdiag.wire.sequence import UNKNOWN, running_edge, unwrapped
 from tests.support.conversation import CLIENT, SERVER, Conversation
+from tests.support.packets import ACK, SYN
 
 
 @pytest.mark.parametrize("before_wrap", [0, 1, 5, 9, 10, 11, 3000])
@@ -22,6 +23,26 @@ def test_the_wrap_changes_nothing(before_wrap: int) -> None:
     assert wire.octets(SERVER) == b"".join(b"response %d" % i for i in range(5))
     assert set(wire.kinds(CLIENT) + wire.kinds(SERVER)) == {"NEW"}
     assert wire.connection().sides.client.missing_bytes == 0
+
+
+def test_a_syn_that_takes_no_number_costs_no_octet() -> None:
+    """Captures made by hand often forget that a SYN counts."""
+    talk = Conversation()
+    talk.packet(CLIENT, flags=SYN)
+    talk.packet(SERVER, flags=SYN | ACK, ack=-1)
+    talk.packet(CLIENT, offset=-1, ack=-1)
+    talk.packet(CLIENT, b"request", offset=-1, ack=-1)
+    talk.packet(SERVER, b"response", offset=-1, ack=6)
+    wire = talk.wire()
+    assert (wire.octets(CLIENT), wire.octets(SERVER)) == (b"request", b"response")
+    assert wire.connection().ack_packet == 3
+
+
+def test_a_keep_alive_probe_before_any_data_is_no_data() -> None:
+    talk = Conversation().opens()
+    talk.packet(CLIENT, b"\0", offset=-1)
+    talk.client(b"request")
+    assert talk.wire().octets(CLIENT) == b"request"
 
 
 @given(st.lists(st.integers(-(2**29), 2**30 - 1), min_size=1, max_size=60), st.integers(0, 2**32 - 1))
