@@ -67,13 +67,25 @@ def compare(
     a = _samples(first, keylog, filters)
     rows = _arms(a, arms, margin_ns) if second is None else _runs(a, _samples(second, keylog, filters), arms, margin_ns)
     if not rows:
-        raise UsageError("there are not two arms with at least two counted calls each to compare")
+        sides = [a] if second is None else [a, _samples(second, keylog, filters)]
+        raise UsageError(
+            f"nothing to compare: that takes at least two counted calls on both sides, and there are {_counts(sides)}",
+            advice="netdiag probe URL -n 20 -o run.json makes pairs of calls over two protocols.",
+        )
     if as_json:
         import json
 
         click.echo(json.dumps([plain(row) for row in rows], indent=2))
     else:
         show(comparison_lines(rows, width=width_of(), ascii_only=ascii_only()))
+
+
+def _counts(sides: list[list[Sample]]) -> str:
+    """``3 of http/1.1, against 1 of h2``."""
+    from netdiag.stats.samples import by_arm
+
+    told = (", ".join(f"{len(rows)} of {arm}" for arm, rows in by_arm(side).items()) or "none" for side in sides)
+    return ", against ".join(told)
 
 
 def _samples(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:

@@ -122,7 +122,18 @@ def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
 
 
 def note(text: str) -> None:
-    """One line for the person, on standard error."""
+    """One paragraph for the person, on standard error."""
+    complain([text])
+
+
+def complain(paragraphs: Iterable[str]) -> None:
+    """Say something on standard error, harmless to print; a terminal gets lines that end between words."""
     from netdiag.sanitise import one_line
 
-    click.echo(one_line(text, most=1000), err=True)
+    lines = [one_line(paragraph, most=1000) for paragraph in paragraphs]
+    if sys.stderr.isatty():
+        import textwrap
+
+        width = width_of(sys.stderr)
+        lines = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False)]
+    click.echo("\n".join(lines), err=True)

@@ -155,17 +155,9 @@ def _allowed(extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complain(message: str, exit_code: int) -> int:
-    from netdiag.sanitise import one_line
+    from netdiag.cli.console import complain
 
-    lines = [one_line(line, most=1000) for line in f"netdiag: {message}".splitlines()]
-    if sys.stderr.isatty():  # a terminal would break lines in the middle of a word
-        import textwrap
-
-        from netdiag.cli.console import width_of
-
-        width = width_of(sys.stderr)
-        lines = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False)]
-    click.echo("\n".join(lines), err=True)
+    complain(f"netdiag: {message}".splitlines())
     return exit_code
 
 

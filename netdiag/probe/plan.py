@@ -309,7 +309,8 @@ def _url_problems(url: str) -> Iterator[str]:
         yield f"{url!r} is no URL: {error}"
         return
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
-        yield f"{url!r} is no http:// or https:// URL"
+        hint = f"; write https://{url}" if "://" not in url and re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?", url) else ""
+        yield f"{url!r} is no http:// or https:// URL{hint}"
     if parts.username or parts.password:
         yield "a password in the URL would end up in results: use -H 'Authorization: …'"
 

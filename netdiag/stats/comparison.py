@@ -23,6 +23,10 @@ _SMALL_SAMPLE = 2
 """The factors are large-sample ones; by simulation two pairs more restore 80 % at n around 12."""
 
 
+_FEWEST = 6
+"""With fewer pairs there is no two-sided 95 % signed-rank interval at all."""
+
+
 class Verdict(StrEnum):
     """B against A by the 95 % interval of B − A. ``p > .05`` is never "no difference"."""
 
@@ -40,7 +44,7 @@ def default_margin_ns(baseline_ns: Samples) -> int:
 
 
 def verdict(shift: Shift, margin: float) -> Verdict:
-    """One of the four verdicts of comparisons.md (two of them with a direction)."""
+    """One of four verdicts, two of them with a direction."""
     if shift.lo is None or shift.hi is None:
         return Verdict.CANNOT_TELL
     if shift.hi < 0:
@@ -59,7 +63,7 @@ def pairs_needed(spread: float, estimate: float, margin: float, n: int) -> int |
     if n < 2 or margin <= 0:
         return None
     effect, factor = (abs(estimate), _DETECT) if abs(estimate) >= margin else (margin - abs(estimate) / 2, _EQUIVALENCE)
-    return max(1, math.ceil(factor * (spread / effect) ** 2) + _SMALL_SAMPLE - n)
+    return max(1, _FEWEST - n, math.ceil(factor * (spread / effect) ** 2) + _SMALL_SAMPLE - n)
 
 
 def compare(

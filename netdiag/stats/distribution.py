@@ -1,4 +1,4 @@
-"""Distributions of exchanges by arm, honest about what n allows (comparisons.md section 1).
+"""Distributions of exchanges by arm, honest about what n allows.
 
 A quantile is given only when a two-sided 95 % distribution-free interval for it exists; an interval is a pair of order statistics and
 assumes nothing about the shape. Failed exchanges are counted by outcome and never enter a duration.
@@ -29,6 +29,8 @@ _TAIL = (1 - LEVEL) / 2
 NEEDED = {50: 6, 90: 29, 95: 59, 99: 299}
 """Smallest n for which a two-sided 95 % distribution-free interval of the percentile exists; the median itself is shown from n = 1."""
 
+FIRST_ROUND = "first round"
+"""Of a probe: it pays for cold caches everywhere."""
 _SUCCESS = frozenset({Outcome.OK, Outcome.UNKNOWN})
 """Without keys nothing says that an exchange failed, so it counts."""
 
@@ -224,7 +226,7 @@ def _connection_of(exchange: Exchange, connections: Sequence[Connection]) -> Con
 def _excluded(exchange: Exchange) -> str | None:
     """Why this exchange's durations do not count; None when they do."""
     if exchange.trial == 0:
-        return "first round"  # of a probe: it pays for cold caches everywhere
+        return FIRST_ROUND
     if exchange.outcome not in _SUCCESS:
         status = f" {exchange.status}" if exchange.status is not None else ""
         return f"{exchange.outcome}{status}"

@@ -132,16 +132,22 @@ def test_arms_are_compared(run: Run, server: LabServer) -> None:
 def test_where_nothing_succeeds_the_outcomes_are_still_told(run: Run, server: LabServer) -> None:
     result = run("probe", *at(server, "/v1/models?status=500"), "-n", "2", "--http1.1")
     assert result.exit_code == 1
-    assert "HTTP/1.1: 0 ok, 3 HTTP error" in result.stdout
+    assert "HTTP/1.1: 0 ok, 3 HTTP error (500)" in result.stdout
     assert "2 of 2 failed" in result.stdout
+
+
+def test_few_calls_that_all_succeed_need_no_rates(run: Run, server: LabServer) -> None:
+    assert "requests/s" not in run("probe", *at(server), "-n", "2").stdout
+    assert "requests/s" in run("probe", *at(server), "-n", "2", "--arm", "h1+k2").stdout
 
 
 def test_throughput_policy_and_worst_case_are_printed(run: Run, server: LabServer) -> None:
     said = " ".join(
-        run("probe", *at(server), "-n", "2", "--http1.1", "--policy", "article", "-m", "30s").stdout.split()
+        run("probe", *at(server), "-n", "10", "--http1.1", "--policy", "article", "-m", "30s").stdout.split()
     )
     assert "requests/s" in said
-    assert "0 of 2 failed (95 %: at most 84.2 %)" in said
+    assert "0 of 10 failed (95 %: at most 30.8 %)" in said
+    assert said.count("first round, not counted: #0") == 1
     assert "policy article: at most 4 attempts a call, 2 min 07 s in the worst case" in said
 
 

@@ -73,7 +73,7 @@ def test_a_model_s_api_with_its_budget_first_tokens_and_stalls(start_lab):
     assert "stall 5" in first
     assert " server" in first
     assert "1st token" in second
-    assert "1st token" in done.stdout.splitlines()[-8]
+    assert done.stdout.count("1st token") >= 3  # and in the table
 
 
 def test_a_broken_goal_is_exit_code_4():
@@ -148,7 +148,7 @@ def test_in_a_real_terminal_the_table_stands_still_below_the_lines(tmp_path: Pat
         tmux("send-keys", "C-c")
         shown = until(lambda rows: any(row.startswith("ended") for row in rows))
         assert "ended 0" in shown
-        assert any("requests/s" in row for row in shown)
+        assert sum("(ms, median;" in row for row in shown) == 1
         assert {json.loads(line)["tick"] for line in lines.read_text().splitlines()} >= {1, 2, 3, 4}
     finally:
         tmux("kill-server")

@@ -88,3 +88,18 @@ def test_hostile_words_of_a_server_are_harmless() -> None:
     for payload in PAYLOADS:
         hostile = ServerReport(times=(ServerTime(payload, 5, payload),), edge=payload, conflicts=(payload,))
         assert not FORBIDDEN.search(shown(told(hostile)))
+
+
+def test_a_refusal_s_retry_after_is_told() -> None:
+    whole = analyses.one_request()
+
+    def answered(status: int, *fields: tuple[str, str]) -> str:
+        return shown(replace(whole, exchanges=(replace(whole.exchanges[0], status=status, response_headers=fields),)))
+
+    assert "server asks to wait 1 s (retry-after)" in answered(429, ("retry-after", "1"))
+    assert "server asks to wait 120 ms (retry-after-ms)" in answered(
+        503, ("retry-after", "1"), ("retry-after-ms", "120")
+    )
+    assert "wait Wed, 21 Oct 2026 07:28:00 GMT (" in answered(429, ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"))
+    assert "asks to wait" not in answered(200, ("retry-after", "1"))
+    assert not FORBIDDEN.search(answered(429, ("retry-after", "\x1b[2J")))

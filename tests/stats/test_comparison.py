@@ -95,6 +95,11 @@ def test_five_injected_milliseconds_are_found_at_the_promised_n():
     assert found / 300 > 0.74
 
 
+def test_below_six_pairs_no_number_of_pairs_can_be_too_small():
+    for n in (2, 3, 4, 5):
+        assert pairs_needed(0.1, 0.1, 20.0, n) == 6 - n
+
+
 def test_nominal_95_percent_intervals_cover_on_skewed_latencies():
     rng = np.random.default_rng(13)
     covered = 0

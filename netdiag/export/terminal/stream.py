@@ -11,6 +11,7 @@ from netdiag.records.stream import Delivery, StreamStall, StreamTiming
 from netdiag.sanitise import one_line
 from netdiag.units import NS_PER_S, format_duration, format_ms_readably
 
+_REFUSALS = (429, 503, 529)
 _INDENT = 2
 _NAME = 10
 _MOST_STALLS = 3
@@ -105,8 +106,11 @@ def _delivery(page: Page, stream: StreamTiming) -> None:
 
 
 def server_block(page: Page, exchange: Exchange) -> None:
-    """The server's own times beside the measured wait, and what the measurement contradicts."""
+    """The server's own times beside the measured wait, what the measurement contradicts, and for how long it wants to be left alone."""
     report = exchange.server_report
+    asked = _asked_to_wait(exchange)
+    if asked:
+        _row(page, "server", [(f"asks to wait {asked}", BAD)])
     if report is None:
         return
     if report.times:
@@ -119,6 +123,18 @@ def server_block(page: Page, exchange: Exchange) -> None:
         _row(page, "server", [(f"says {said}{beside}{_place(report)}", MUTED)])
     for conflict in report.conflicts[:_MOST_TIMES]:
         _row(page, "", [(f"{one_line(conflict, most=200)};", BAD), ("the measurement stands", MUTED)])
+
+
+def _asked_to_wait(exchange: Exchange) -> str:
+    """What a refusal's ``retry-after`` says, in its own words; empty without one."""
+    if exchange.status not in _REFUSALS:
+        return ""
+    fields = dict(exchange.response_headers)
+    for name, unit in (("retry-after-ms", " ms"), ("retry-after", " s")):
+        if name in fields:
+            value = one_line(fields[name], most=40)
+            return f"{value}{unit if value.replace('.', '', 1).isdecimal() else ''} ({name})"
+    return ""
 
 
 def _claim(time: ServerTime) -> str:

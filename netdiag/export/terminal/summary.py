@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -15,12 +16,14 @@ from netdiag.records.statistics import Comparison, Distribution, Statistics, Thr
 from netdiag.records.timing import PhaseName
 from netdiag.records.verdict_words import VERDICTS
 from netdiag.sanitise import one_line
-from netdiag.stats.distribution import NEEDED
+from netdiag.stats.distribution import FIRST_ROUND, NEEDED
 from netdiag.units import format_bytes, format_ms_readably
 
 _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
+_ENOUGH_FOR_SHARES = 10
+_AT_ONCE = re.compile(r"\bk\d+\b")
 _TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
 
 
@@ -51,6 +54,7 @@ def summary(page: Page, analysis: Analysis) -> None:
     _verdicts(page, analysis.comparisons)
     for statistics in every:
         _outcomes(page, statistics)
+    _first_rounds(page, every)
     _withheld_quantiles(page, arms)
 
 
@@ -147,9 +151,8 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
         if not (c.primary or c.quantity in ("total", "batch")):
             continue
         interval = f" [{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]" if c.lo_ns is not None and c.hi_ns is not None else ""
-        more = (
-            f"; about {c.pairs_needed} more pairs would tell" if c.verdict == "cannot-tell" and c.pairs_needed else ""
-        )
+        needed = c.pairs_needed if c.verdict == "cannot-tell" else None
+        more = f"; about {needed} more pair{'s' if needed > 1 else ''} would tell" if needed else ""
         predicted = f"; predicted {_signed(c.predicted_ns)}" if c.predicted_ns is not None else ""
         verdict = VERDICTS.get(c.verdict, c.verdict)
         text = f"{one_line(c.quantity, most=30)}: {arm_name(c.arm_b)} against {arm_name(c.arm_a)} {_signed(c.estimate_ns)}{interval} ms,"
@@ -164,16 +167,37 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
 def _outcomes(page: Page, statistics: Statistics) -> None:
     bad = {name: count for name, count in statistics.outcomes.items() if name != "ok"}
     if bad:
-        listed = ", ".join(f"{count} {outcome_words(one_line(name, most=30))}" for name, count in bad.items())
+        listed = ", ".join(_failures(statistics, name, count) for name, count in bad.items())
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
-    if statistics.throughput is not None and statistics.throughput.requests > 1:
+    if statistics.throughput is not None and _tells(statistics.throughput, statistics.arm):
         page.wrapped(0, f"{arm_name(statistics.arm)}: {_throughput(statistics.throughput)}")
-    # Failures are counted above; what is left out although it succeeded needs its reason.
-    unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in bad]
+    # Failures are counted above, first rounds below; what else is left out although it succeeded needs its reason.
+    unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in bad and e.reason != FIRST_ROUND]
     if unexplained:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
         more = f"; and {len(unexplained) - 5} more" if len(unexplained) > 5 else ""
         page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(unexplained)} not counted: {reasons}{more}", MUTED))
+
+
+def _failures(statistics: Statistics, name: str, count: int) -> str:
+    """``2 HTTP error (429)``: the statuses of those that are counted."""
+    told = (e.reason.partition(" ") for e in statistics.excluded)
+    statuses = sorted({status for outcome, _, status in told if outcome == name and status})
+    named = f" ({', '.join(statuses[:5])})" if statuses else ""
+    return f"{count} {outcome_words(one_line(name, most=30))}{named}"
+
+
+def _first_rounds(page: Page, arms: Sequence[Statistics]) -> None:
+    """Once for all arms."""
+    rows = sorted(e.exchange_id for s in arms for e in s.excluded if e.reason == FIRST_ROUND)
+    if rows:
+        more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
+        page.wrapped(0, (f"first round, not counted: {' '.join(f'#{row}' for row in rows[:10])}{more}", MUTED))
+
+
+def _tells(t: Throughput, arm: str) -> bool:
+    """Whether rates say more than the table: something failed, calls ran at once, or there are enough to bound the share of failures."""
+    return t.failed > 0 or t.requests >= _ENOUGH_FOR_SHARES or (t.requests > 1 and _AT_ONCE.search(arm) is not None)
 
 
 def _throughput(t: Throughput) -> str:
