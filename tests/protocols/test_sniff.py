@@ -44,6 +44,8 @@ TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
         (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", b"", "proxy-protocol"),
         (b"OPTIONS rtsp://h/ RTSP/1.0\r\n", b"", "rtsp"),
         (b"REGISTER sip:example.com SIP/2.0\r\n", b"", "sip"),
+        (b"", b"SIP/2.0 200 OK\r\n", "sip"),
+        (b"GET / HTTP/1.1\r\n", b"SIP/2.0 200 OK\r\n", "http/1"),
         (b"\0\0\0\x08\x04\xd2\x16\x2f", b"", "postgresql"),
         (b"", b"\x4a\0\0\0\x0a8.0.33\0abcdefgh", "mysql"),
         (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n", "redis"),
