@@ -36,22 +36,27 @@ def listen(sockets: Sockets) -> list[socket.socket]:
     addresses = _addresses(sockets.host)
     last: OSError | None = None
     for _ in range(20):
-        opened: list[socket.socket] = []
         try:
-            for family, address in addresses:
-                port = opened[0].getsockname()[1] if opened else sockets.port
-                with contextlib.suppress(_NoSuchFamily):
-                    opened.append(_listener(family, address, port, sockets, optional=bool(opened)))
-            return opened
+            return _listeners(addresses, sockets)
         except OSError as error:
             last = error
-            for sock in opened:
-                sock.close()
             if sockets.port or error.errno != errno.EADDRINUSE:
                 break
     assert last is not None
     reason = "is in use" if last.errno == errno.EADDRINUSE else f"cannot be used: {last.strerror}"
     raise AddressInUse(f"{sockets.host} port {sockets.port} {reason}", advice="choose another with --port")
+
+
+def _listeners(addresses: list[tuple[socket.AddressFamily, str]], sockets: Sockets) -> list[socket.socket]:
+    """One for each address: where any port will do, the first one's; which may be taken at another address."""
+    with contextlib.ExitStack() as undo:
+        opened: list[socket.socket] = []
+        for family, address in addresses:
+            port = opened[0].getsockname()[1] if opened else sockets.port
+            with contextlib.suppress(_NoSuchFamily):
+                opened.append(undo.enter_context(_listener(family, address, port, sockets, optional=bool(opened))))
+        undo.pop_all()
+    return opened
 
 
 class _NoSuchFamily(Exception):

@@ -160,10 +160,9 @@ def changes(scenario: Scenario, analyse: Analyse, *, seed: int = 1) -> Iterator[
         files = metamorphosis(frames, built.keylog, random.Random(f"{name}/{seed}"))
         analyses = [analyse(_file(part, keylog, built)) for part, keylog in files if part]
         after = _durations(analyses, starts, _SHIFT_NS if name == "times-shifted" else 0)
-        for index, phases in enumerate(before):
-            for phase in dict.fromkeys((*phases, *after[index])):
-                if phases.get(phase) != after[index].get(phase):
-                    yield Change(name, index, phase, phases.get(phase), after[index].get(phase))
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            moved = [phase for phase in dict.fromkeys((*old, *new)) if old.get(phase) != new.get(phase)]
+            yield from (Change(name, index, phase, old.get(phase), new.get(phase)) for phase in moved)
 
 
 def _file(frames: list[Frame], keylog: KeyLog, built: Built) -> io.BytesIO:

@@ -59,19 +59,25 @@ def connections_of(pid: int) -> set[Pair]:
 def descendants(pid: int) -> Iterator[int]:
     """The process and all below it."""
     yield pid
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            for child in _read(f"/proc/{pid}/task/{task}/children").split():
-                yield from descendants(int(child))
+    for task in _listed(f"/proc/{pid}/task"):
+        for child in _read(f"/proc/{pid}/task/{task}/children").split():
+            yield from descendants(int(child))
 
 
 def _socket_inodes(pid: int) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        for descriptor in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
-                if target.startswith("socket:["):
-                    yield target[8:-1]
+    for descriptor in _listed(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+            if target.startswith("socket:["):
+                yield target[8:-1]
+
+
+def _listed(folder: str) -> list[str]:
+    """Names in a folder of /proc; none where the process is gone or another user's."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _table(pid: int, name: str) -> Iterator[tuple[Pair, str]]:
