@@ -17,7 +17,7 @@ from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import Ending, by_status, ending_of
 from netdiag.analysis.phase_columns import ABSENT
-from netdiag.analysis.requests import settings_at
+from netdiag.analysis.requests import ClosedWindows, settings_at
 from netdiag.protocols.h2_turns import ColumnTurns
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
@@ -39,6 +39,7 @@ class Multiplexed:
         self._name = None if connection.tls is None else connection.tls.sni
         self._set_up: Marks = {**set_up_marks(connection), **leg.marks}
         self._settings_at = settings_at(leg)
+        self._closed = ClosedWindows(leg)
         self._quiet_since: Int64 | None = None
 
     def __len__(self) -> int:
@@ -73,6 +74,7 @@ class Multiplexed:
         turn = self._turns[row]
         draft = draft_of(self._connection, turn, self._marks_of(row, turn), self._ending(turn), row, self._name)
         draft.idle_before_ns = self._idle_ns(row, turn)
+        draft.closed_windows = self._closed.of(turn.stream_id)
         draft.held_up = self._held_up
         return draft
 

@@ -47,7 +47,9 @@ def requests_of(
                 upgraded=leg.upgraded,
                 settings_at=settings_at(leg),
             )
-            _note_flow_control(read, leg)
+            closed = ClosedWindows(leg)
+            for draft in read if closed else ():
+                draft.closed_windows = closed.of(None if draft.turn is None else draft.turn.stream_id)
             drafts += read
     if not drafts:
         drafts = _never_asked(connection, opening, dialogue, capture_ends_at, refusal)
@@ -62,16 +64,30 @@ def settings_at(leg: Leg) -> int | None:
     return None if settings is None else settings.moment.deliverable_at
 
 
-def _note_flow_control(drafts: list[Draft], leg: Leg) -> None:
-    """What kept the server from sending DATA of each stream, or of the whole connection."""
-    stops = [s for s in (leg.http2.stalls if leg.http2 is not None else ()) if s.sender == SERVER]
-    for draft in drafts if stops else ():
-        own = None if draft.turn is None else draft.turn.stream_id
-        draft.closed_windows = tuple(
-            (s.since.deliverable_at, s.until.deliverable_at)
-            for s in stops
-            if s.until is not None and s.stream_id in (0, own)
-        )
+Span = tuple[int, int]
+
+
+class ClosedWindows:
+    """What kept the server from sending DATA of each stream, or of the whole connection: from when to when."""
+
+    def __init__(self, leg: Leg) -> None:
+        self._spans: dict[int, list[tuple[int, Span]]] = {}
+        """By stream, 0 for the connection; with each its place among all."""
+        for place, stall in enumerate(() if leg.http2 is None else leg.http2.stalls):
+            if stall.sender == SERVER and stall.until is not None:
+                span = stall.since.deliverable_at, stall.until.deliverable_at
+                self._spans.setdefault(stall.stream_id, []).append((place, span))
+        self._connection = tuple(span for _, span in self._spans.get(0, ()))
+
+    def __bool__(self) -> bool:
+        return bool(self._spans)
+
+    def of(self, stream_id: int | None) -> tuple[Span, ...]:
+        """Those that concern one stream, in their order."""
+        own = self._spans.get(stream_id or 0, ())
+        if not stream_id or not own:
+            return self._connection
+        return tuple(span for _, span in sorted([*self._spans.get(0, ()), *own]))
 
 
 def _name(connection: Connection) -> str | None:

@@ -1,131 +1,54 @@
 """A regular HTTP/2 connection by columns: streams that ask once and are answered, as nearly all are.
 
 Both directions are read as tables of frames (``h2_direction``), and turns are what sorting those by stream gives. That holds for as long as
-nothing happened for which the state of the connection at that instant matters: a stream that was reset, a GOAWAY that concerns one, a flow
-control window that was used up, frames on streams that nobody opened or that have ended. Such a connection belongs to ``http2.decode``, as
-does one that lacks octets. Here the answer is None then; it never is another one than that decoder's.
+nothing happened for which the state of the connection at that instant matters: a stream that was reset, a GOAWAY that concerns one, frames
+on streams that nobody opened or that have ended. Such a connection belongs to ``http2.decode``, as does one that lacks octets. Here the answer
+is None then; it never is another one than that decoder's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from netdiag.plain import plain
 from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Http2Facts
 from netdiag.protocols.h2_direction import Control, Direction, read_direction
 from netdiag.protocols.h2_facts import FactsKeeper, settings_of
-from netdiag.protocols.h2_messages import Messages, messages
-from netdiag.protocols.h2_order import Order
-from netdiag.protocols.h2_room import Granted, Sent, always_room
+from netdiag.protocols.h2_paired import Paired, paired, streams_of
+from netdiag.protocols.h2_stalls import Initial, stalls_of
 from netdiag.protocols.h2_streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
 from netdiag.protocols.h2_turns import ColumnTurns, TurnTable
 from netdiag.protocols.turn import InterimMoment
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.tables import NONE, Int32, Int64
 
-_FAR = np.iinfo(np.int64).max
-
 
 def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation | None:
     """As ``http2.decode``, with ``ColumnTurns``; None for a connection that is not regular."""
     asked = read_direction(client, is_client=True)
-    streams = None if asked is None else _streams_of(asked)
+    streams = None if asked is None else streams_of(asked)
     if asked is None or streams is None:
         return None
     answered = read_direction(server, is_client=False, path_of=streams.path_of)
-    return None if answered is None else _paired(asked, answered, streams)
+    pair = None if answered is None else paired(asked, answered, streams)
+    return None if pair is None else _told(pair)
 
 
-class _Streams:
-    """The streams that the client opened, in their order."""
-
-    def __init__(self, ids: Int64, asked: Direction, heads: Int64) -> None:
-        self.ids = ids
-        self._sections = asked.sections
-        self._codes = asked.codes[heads]
-        self._alternate = bool((ids == np.arange(1, 2 * len(ids), 2)).all())
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def places_of(self, streams: Int32 | Int64) -> Int64:
-        """NONE for streams that the client did not open."""
-        if self._alternate:
-            known = (streams & 1 == 1) & (streams <= self.ids[-1])
-            return np.where(known, streams >> 1, NONE).astype(np.int64)
-        places = np.minimum(np.searchsorted(self.ids, streams), len(self) - 1)
-        return np.where(self.ids[places] == streams, places, NONE)
-
-    def path_of(self, stream_id: int) -> str | None:
-        """What was asked for."""
-        place = int(self.places_of(np.array([stream_id]))[0])
-        return None if place == NONE else self._sections[int(self._codes[place])].path
-
-
-def _streams_of(asked: Direction) -> _Streams | None:
-    """None where there are none, or identifiers do not ascend (RFC 9113 section 5.1.1)."""
-    streams = asked.frames.stream[asked.frames.type == h2.FrameType.HEADERS].astype(np.int64)
-    heads = np.arange(len(streams))
-    if (np.diff(streams) <= 0).any():  # some have trailers
-        heads = np.argsort(streams, kind="stable")
-        heads = heads[np.diff(streams[heads], prepend=-1) > 0]
-        streams = streams[heads]
-    if not len(streams) or (np.diff(heads) <= 0).any() or (streams & 1 == 0).any():
-        return None
-    return _Streams(streams, asked, heads)
-
-
-@plain(frozen=True, slots=True, kw_only=True)
-class _Paired:
-    """Both directions, and when each stream was opened and closed in their order."""
-
-    sides: tuple[Direction, Direction]
-    said: tuple[Messages, Messages]
-    streams: _Streams
-    order: Order
-    opened: Int64
-    closed: Int64
-
-
-def _paired(asked: Direction, answered: Direction, streams: _Streams) -> Conversation | None:
-    interim = np.array([_is_interim(section.status) for section in answered.sections], np.bool_)
-    requests = messages(asked, streams.places_of, len(streams))
-    answers = messages(answered, streams.places_of, len(streams), interim)
-    if requests is None or answers is None:
-        return None
-    order = Order(asked, answered)
-    opened = order.at(CLIENT, requests.head)
-    all_headers = np.flatnonzero(answered.frames.type == h2.FrameType.HEADERS)
-    if (order.at(SERVER, all_headers) < opened[answers.headers_place]).any():
-        return None
-    over = (requests.end != NONE) & (answers.end != NONE)
-    closed = np.maximum(order.at(CLIENT, requests.end), order.at(SERVER, answers.end))
-    pair = _Paired(
-        sides=(asked, answered),
-        said=(requests, answers),
-        streams=streams,
-        order=order,
-        opened=opened,
-        closed=np.where(over, closed, _FAR),
-    )
+def _told(pair: Paired) -> Conversation | None:
     facts = Http2Facts()
     initial = _take_controls(pair, facts)
-    if initial is None or not all(_had_room(pair, sender, initial[sender]) for sender in (CLIENT, SERVER)):
+    if initial is None:
         return None
+    facts.stalls = stalls_of(pair, initial)
     return _conversation(pair, facts)
 
 
-def _is_interim(status: int | None) -> bool:
-    return status is not None and 100 <= status < 200 and status != 101
-
-
-def _take_controls(pair: _Paired, facts: Http2Facts) -> tuple[list[tuple[int, int]], list[tuple[int, int]]] | None:
+def _take_controls(pair: Paired, facts: Http2Facts) -> tuple[list[Initial], list[Initial]] | None:
     """Fills ``facts``; returns when the windows of each sender's streams were given which initial size. None where a frame has an effect."""
     keeper = FactsKeeper(facts)
-    initial: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    initial: tuple[list[Initial], list[Initial]] = ([], [])
     goaways = 0
     for at, sender, control in _in_order(pair):
         chunk = int(pair.order.last_chunk[sender][control.frame])
@@ -146,11 +69,11 @@ def _take_controls(pair: _Paired, facts: Http2Facts) -> tuple[list[tuple[int, in
             keeper.settings(sender, values, last)
             window = values.get(h2.Setting.INITIAL_WINDOW_SIZE)
             if window is not None and window < 1 << 31:
-                initial[1 - sender].append((at, window))
+                initial[1 - sender].append(Initial(at, window, last))
     return initial
 
 
-def _in_order(pair: _Paired) -> list[tuple[int, int, Control]]:
+def _in_order(pair: Paired) -> list[tuple[int, int, Control]]:
     found: list[tuple[int, int, Control]] = []
     for sender in (CLIENT, SERVER):
         controls = pair.sides[sender].controls
@@ -160,7 +83,7 @@ def _in_order(pair: _Paired) -> list[tuple[int, int, Control]]:
     return found
 
 
-def _resets(pair: _Paired, at: int, control: Control) -> bool:
+def _resets(pair: Paired, at: int, control: Control) -> bool:
     """Whether RST_STREAM came while its stream was open."""
     if len(control.payload) != 4:
         return False
@@ -168,7 +91,7 @@ def _resets(pair: _Paired, at: int, control: Control) -> bool:
     return place != NONE and bool(pair.opened[place] < at < pair.closed[place])
 
 
-def _ends_streams(pair: _Paired, at: int, sender: int, last_stream_id: int) -> bool:
+def _ends_streams(pair: Paired, at: int, sender: int, last_stream_id: int) -> bool:
     """Whether GOAWAY came while a stream of its receiver above the last one was open. All are the client's."""
     if sender == CLIENT:
         return False
@@ -176,27 +99,7 @@ def _ends_streams(pair: _Paired, at: int, sender: int, last_stream_id: int) -> b
     return bool((above & (pair.opened < at) & (at < pair.closed)).any())
 
 
-def _had_room(pair: _Paired, sender: int, initial: Sequence[tuple[int, int]]) -> bool:
-    frames, peer = pair.sides[sender].frames, pair.sides[1 - sender]
-    rows = np.flatnonzero((frames.type == h2.FrameType.DATA) & (frames.length > 0))
-    sent = Sent(
-        at=pair.order.at(sender, rows),
-        place=pair.streams.places_of(frames.stream[rows]),
-        length=frames.length[rows],
-        ended=frames.flags[rows] & h2.Flag.END_STREAM != 0,
-    )
-    updates, increment = peer.updates
-    of = peer.frames.stream[updates]
-    granted = Granted(
-        at=pair.order.at(1 - sender, updates),
-        place=pair.streams.places_of(of),
-        is_connection=of == 0,
-        increment=increment,
-    )
-    return always_room(sent, granted, initial)
-
-
-def _conversation(pair: _Paired, facts: Http2Facts) -> Conversation | None:
+def _conversation(pair: Paired, facts: Http2Facts) -> Conversation | None:
     table = _table(pair)
     most = int(table.open_streams.max())
     if most >= MAX_LIVE_STREAMS:
@@ -212,7 +115,7 @@ def _conversation(pair: _Paired, facts: Http2Facts) -> Conversation | None:
     return Conversation(protocol="h2", turns=turns, columns=turns, h2=facts)
 
 
-def _table(pair: _Paired) -> TurnTable:
+def _table(pair: Paired) -> TurnTable:
     asked, answered = pair.sides
     requests, answers = pair.said
     (asked_first, answered_first), (asked_last, answered_last) = pair.order.first_chunk, pair.order.last_chunk
@@ -253,7 +156,7 @@ def _section(direction: Direction, rows: Int64) -> Int32:
     return _at(direction.codes, np.where(rows == NONE, NONE, number[rows]))
 
 
-def _note_interim(pair: _Paired, turns: ColumnTurns) -> None:
+def _note_interim(pair: Paired, turns: ColumnTurns) -> None:
     answered, rows = pair.sides[SERVER], pair.said[SERVER].interim
     if not len(rows):
         return
@@ -267,7 +170,7 @@ def _note_interim(pair: _Paired, turns: ColumnTurns) -> None:
             said.append(InterimMoment(status=answered.sections[code].status or 0, moment=moment))
 
 
-def _finish_bodies(pair: _Paired, turns: ColumnTurns) -> bool:
+def _finish_bodies(pair: Paired, turns: ColumnTurns) -> bool:
     """Turns whose content was read; False where its reader was opened by what turned out to be no head."""
     for stream_id, (row, body) in pair.sides[SERVER].bodies.items():
         place = int(pair.streams.places_of(np.array([stream_id]))[0])

@@ -6,19 +6,31 @@ Where one was nearly used up, ``h2_windows`` keeps the ledger of who waited for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from netdiag.plain import plain
 from netdiag.protocols.h2_frames import DEFAULT_WINDOW
 from netdiag.protocols.h2_windows import NEARLY_CLOSED
+from netdiag.wire.chunk import Moment
 from netdiag.wire.tables import Bool, Int64
+
+
+class Initial(NamedTuple):
+    """A SETTINGS_INITIAL_WINDOW_SIZE that the receiver announced."""
+
+    at: int
+    """In the order of both directions."""
+    size: int
+    moment: Moment
 
 
 @plain(frozen=True, slots=True, kw_only=True)
 class Sent:
     """DATA of one sender that is not empty, in order; ``at`` in the order of both directions."""
 
+    row: Int64
     at: Int64
     place: Int64
     """Its stream."""
@@ -30,6 +42,7 @@ class Sent:
 class Granted:
     """WINDOW_UPDATE frames of the receiver, in order."""
 
+    row: Int64
     at: Int64
     place: Int64
     """Its stream; NONE for the connection or for a stream that nobody opened."""
@@ -37,8 +50,8 @@ class Granted:
     increment: Int64
 
 
-def always_room(sent: Sent, granted: Granted, initial: Sequence[tuple[int, int]]) -> bool:
-    """``initial``: when the receiver announced which SETTINGS_INITIAL_WINDOW_SIZE."""
+def always_room(sent: Sent, granted: Granted, initial: Sequence[Initial]) -> bool:
+    """Whether no sender can ever have been stopped. ``initial``: in order."""
     if not len(sent.at):
         return True
     return _connection_has_room(sent, granted) and _streams_have_room(sent, granted, initial)
@@ -50,9 +63,9 @@ def _connection_has_room(sent: Sent, granted: Granted) -> bool:
     return bool((DEFAULT_WINDOW + opened - np.cumsum(sent.length) >= NEARLY_CLOSED).all())
 
 
-def _streams_have_room(sent: Sent, granted: Granted, initial: Sequence[tuple[int, int]]) -> bool:
+def _streams_have_room(sent: Sent, granted: Granted, initial: Sequence[Initial]) -> bool:
     total = np.bincount(sent.place, sent.length)
-    smallest = min([DEFAULT_WINDOW, *(size for _, size in initial)])
+    smallest = min([DEFAULT_WINDOW, *(one.size for one in initial)])
     large = np.flatnonzero(smallest - total < NEARLY_CLOSED)
     if not len(large):
         return True
@@ -66,6 +79,6 @@ def _streams_have_room(sent: Sent, granted: Granted, initial: Sequence[tuple[int
     spent = np.cumsum(used)
     first = np.flatnonzero(np.diff(place, prepend=-1))
     spent -= np.repeat(spent[first] - used[first], np.diff(np.append(first, len(place))))
-    sizes = np.array([DEFAULT_WINDOW, *(size for _, size in initial)], np.int64)
-    window = sizes[np.searchsorted(np.array([when for when, _ in initial], np.int64), at)]
+    sizes = np.array([DEFAULT_WINDOW, *(one.size for one in initial)], np.int64)
+    window = sizes[np.searchsorted(np.array([one.at for one in initial], np.int64), at)]
     return not (owes & (window - spent < NEARLY_CLOSED)).any()

@@ -191,7 +191,7 @@ class _Near:
         self._table = table
         self._at = NONE
         self._rows: list[_Row] = []
-        self.client, self.server = _Moments(client), _Moments(server)
+        self.client, self.server = NearMoments(client), NearMoments(server)
 
     def row(self, row: int) -> _Row:
         at, inside = divmod(row, _BLOCK_ROWS)
@@ -202,7 +202,7 @@ class _Near:
         return self._rows[inside]
 
 
-class _Moments:
+class NearMoments:
     """Several turns begin or end in one chunk."""
 
     def __init__(self, times: ChunkTimes) -> None:

@@ -49,6 +49,13 @@ def test_what_is_ordinary_is_taken_and_equal(rng: random.Random, cut: bool) -> N
     assert must_agree(h2_regular.decode(*chunks), chunks)
 
 
+@given(st.randoms(use_true_random=False), st.sampled_from([0, 1200, 1800, 2500]))
+@settings(max_examples=60, deadline=None)
+def test_who_waited_for_whose_window(rng: random.Random, window: int) -> None:
+    chunks = h2_talk.ordinary(rng, most=12, window=window).chunks(cut=False, late=False)
+    assert must_agree(h2_regular.decode(*chunks), chunks)
+
+
 @given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_what_is_odd_is_left_or_equal(rng: random.Random, cut: bool, late: bool) -> None:

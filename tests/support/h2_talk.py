@@ -14,11 +14,13 @@ from tests.support.http_bytes import recut
 MS = 1_000_000
 CLIENT, SERVER = 0, 1
 UNKNOWN_TYPE = 0xFA
+DEFAULT_WINDOW = 65_535
 _KINDS = ("text/plain", "text/event-stream", "application/grpc", "application/json", "application/dns-message")
 _CONTENTS = (
     b"",
     b"x",
     b"y" * 700,
+    b"w" * 9000,
     b"data: 1\n\ndata: [DONE]\n\n",
     b"\0\0\0\0\3abc",
     b'{"usage": {"completion_tokens": 3}}',
@@ -72,18 +74,19 @@ class Talk:
         return recut(chunks, [self.rng.randrange(size) for _ in range(self.rng.randrange(12))])
 
 
-def opened(rng: random.Random) -> Talk:
-    """The beginning of a connection."""
+def opened(rng: random.Random, window: int = DEFAULT_WINDOW) -> Talk:
+    """The beginning of a connection; ``window``: what both sides grant each stream at first."""
     talk = Talk(rng)
-    talk.say(CLIENT, h2.PREFACE + h2.settings(s3=100), h2.window_update(0, 1 << 24))
-    talk.say(SERVER, h2.settings(s3=rng.choice((10, 100))), h2.SETTINGS_ACK)
+    grown = h2.settings(s4=window) if window != DEFAULT_WINDOW else b""
+    talk.say(CLIENT, h2.PREFACE + h2.settings(s3=100) + grown, h2.window_update(0, rng.choice((0, 1 << 24))))
+    talk.say(SERVER, h2.settings(s3=rng.choice((10, 100))) + grown, h2.SETTINGS_ACK)
     talk.say(CLIENT, h2.SETTINGS_ACK)
     return talk
 
 
-def ordinary(rng: random.Random, most: int = 8) -> Talk:
+def ordinary(rng: random.Random, most: int = 8, window: int = DEFAULT_WINDOW) -> Talk:
     """Streams that ask and are answered, in any interleaving; some answers may not have ended."""
-    talk = opened(rng)
+    talk = opened(rng, window)
     waiting = [_stream(talk, 2 * number + 1) for number in range(rng.randint(1, most))]
     active: list[list[tuple[int, object]]] = []
     while waiting or active:
@@ -104,6 +107,7 @@ _HARMLESS = (
     h2.frame(h2.PRIORITY, 0, 1, b"\0\0\0\0\1"),
     h2.window_update(0, 1000),
     h2.window_update(1, 1000),
+    h2.window_update(3, 700),
     h2.frame(UNKNOWN_TYPE, 0xFF, 7, b"abc"),
     h2.settings(s4=1 << 20),
     h2.SETTINGS_ACK,
