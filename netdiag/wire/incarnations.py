@@ -44,9 +44,16 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
 
 def _closed_between(packets: Packets, order: Int64, begin: int, end: int) -> bool:
     """Whether a connection was established and ended between two rows."""
-    flags = packets.flags[order[begin:end]]
-    established = bool(((flags & (SYN | ACK)) == SYN | ACK).any() or packets.payload_bytes[order[begin:end]].any())
-    return established and bool((flags & (FIN | RST)).any())
+    rows = order[begin:end]
+    flags = packets.flags[rows]
+    return bool(_shows_established(packets, rows).any() and (flags & (FIN | RST)).any())
+
+
+def _shows_established(packets: Packets, rows: Int64) -> Bool:
+    """Which rows prove that both ends had agreed. Some put a text into the RST with which they refuse (RFC 9293 section 3.5.3)."""
+    flags = packets.flags[rows]
+    loaded = (packets.payload_bytes[rows] > 0) & ((flags & (SYN | RST)) == 0)
+    return np.asarray(((flags & (SYN | ACK)) == SYN | ACK) | loaded)
 
 
 def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: Bool) -> None:
@@ -57,7 +64,7 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
     own = [np.flatnonzero(direction == one) for one in (0, 1)]
     acks = [np.flatnonzero((direction == one) & ((flags & ACK) != 0)) for one in (0, 1)]
     closing = np.flatnonzero(flags & (FIN | RST))
-    established = np.flatnonzero(((flags & (SYN | ACK)) == SYN | ACK) | (packets.payload_bytes[rows] > 0))
+    established = np.flatnonzero(_shows_established(packets, rows))
     first = 0
     last_at: int | None = None
     for place in (syn - begin).tolist():

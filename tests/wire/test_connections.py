@@ -84,6 +84,16 @@ def test_the_same_attempt_after_a_refusal_is_one_connection() -> None:
     assert wire.connection().close_reason == "refused"
 
 
+def test_a_text_in_the_refusal_makes_no_connection_of_it() -> None:
+    talk = Conversation()
+    for _ in range(3):
+        talk.packet(CLIENT, flags=SYN, offset=0)
+        talk.packet(SERVER, b"no listener", flags=RST | ACK, offset=-1, ack=0)
+    wire = talk.wire()
+    assert wire.flows.count == 1
+    assert wire.connection().syn_retries == 2
+
+
 def test_the_same_octets_replayed_are_another_connection() -> None:
     first = Conversation().opens().closes()
     again = Conversation(at_ns=first.at_ns).opens().closes()
