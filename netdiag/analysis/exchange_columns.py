@@ -13,7 +13,7 @@ from netdiag.analysis.drafts import Draft
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.phase_columns import ABSENT, BreakdownColumns, split_columns
 from netdiag.analysis.rows import Rows
-from netdiag.analysis.stream_timing import stream_timing
+from netdiag.analysis.stream_timing import first_times
 from netdiag.plain import plain
 from netdiag.protocols.turn import Turn
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
@@ -24,7 +24,6 @@ from netdiag.wire.tables import NONE, Bool, Int64
 OUTCOMES = tuple(Outcome)
 """By their codes in a column."""
 CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-_STREAM_TIMES = ("first_event", "first_token", "first_visible")
 
 
 @plain(frozen=True, slots=True, kw_only=True)
@@ -252,11 +251,9 @@ def stream_times(streams: Iterable[tuple[int, Turn]], count: int) -> dict[str, I
     """``MarkTable.since_request`` of ``count`` exchanges, some of which (by row) have streams of events for answers."""
     found: dict[str, Int64] = {}
     for place, turn in streams:
-        timing = stream_timing(turn)
-        for name in _STREAM_TIMES:
-            value = getattr(timing, f"{name}_ns", None)
+        for name, value in first_times(turn)._asdict().items():
             if value is not None:
-                found.setdefault(name, np.full(count, NONE, np.int64))[place] = value
+                found.setdefault(name.removesuffix("_ns"), np.full(count, NONE, np.int64))[place] = value
     return found
 
 

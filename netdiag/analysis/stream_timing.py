@@ -6,6 +6,7 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from netdiag.analysis.buffering import buffering, burst_factor, events_per_record
 from netdiag.analysis.median import median
@@ -25,15 +26,16 @@ def stream_timing(turn: Turn, around: Surroundings | None = None) -> StreamTimin
         return None
     base = None if turn.request_first is None else turn.request_first.seen_at
     tokens = [e for e in events if e.kind in TOKEN_BEARING]
+    firsts = first_times(turn)
 
     def since(event: StreamEvent | None) -> int | None:
         return None if event is None or base is None else event.deliverable_at - base
 
     first_byte = turn.response_first
-    first_event = next((e for e in events if e.kind not in SIGNS_OF_LIFE), None)
+    first_event = _first_event(events)
     delivery = buffering(
         events,
-        first_event_ns=since(first_event),
+        first_event_ns=firsts.first_event_ns,
         end_ns=since(events[-1]),
         head_with_first_event=_head_with(turn, first_event),
     )
@@ -43,9 +45,7 @@ def stream_timing(turn: Turn, around: Surroundings | None = None) -> StreamTimin
     return StreamTiming(
         api=turn.stream_api,
         first_byte_ns=None if first_byte is None or base is None else first_byte.deliverable_at - base,
-        first_event_ns=since(first_event),
-        first_token_ns=since(tokens[0] if tokens else None),
-        first_visible_ns=since(next((e for e in tokens if e.kind is EventKind.TEXT), None)),
+        **firsts._asdict(),
         last_content_ns=since(tokens[-1] if tokens else None),
         logical_end_ns=since(next((e for e in events if e.kind is EventKind.DONE), None)),
         events=len(events),
@@ -59,6 +59,32 @@ def stream_timing(turn: Turn, around: Surroundings | None = None) -> StreamTimin
         buffering=delivery,
         timeline=tuple(events),
     )
+
+
+class FirstTimes(NamedTuple):
+    """Counted from the request's first octet sent; None without that, or without such an event."""
+
+    first_event_ns: int | None
+    first_token_ns: int | None
+    first_visible_ns: int | None
+
+
+def first_times(turn: Turn) -> FirstTimes:
+    """What statistics need of a stream of events."""
+    events = turn.events
+    if turn.request_first is None:
+        return FirstTimes(None, None, None)
+    base = turn.request_first.seen_at
+    firsts = (
+        _first_event(events),
+        next((e for e in events if e.kind in TOKEN_BEARING), None),
+        next((e for e in events if e.kind is EventKind.TEXT), None),
+    )
+    return FirstTimes(*(None if e is None else e.deliverable_at - base for e in firsts))
+
+
+def _first_event(events: Sequence[StreamEvent]) -> StreamEvent | None:
+    return next((e for e in events if e.kind not in SIGNS_OF_LIFE), None)
 
 
 def _gaps_ns(tokens: Sequence[StreamEvent]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from netdiag.wire.chunk import Chunk, Moment
 
 _MAX_LINE_BYTES = 64 << 10
 _MAX_CHUNK_LINE_BYTES = 8 << 10
+_HEXADECIMAL = b"0123456789abcdefABCDEF"
 
 
 @dataclass(slots=True)
@@ -230,6 +231,8 @@ class MessageReader:
         """RFC 9112 section 7.1."""
         reader = self.reader
         while True:
+            while reader.more() and self._chunk_at_hand(body, sink):
+                pass
             line = reader.read_until(b"\n", _MAX_CHUNK_LINE_BYTES)
             size = None if line is None else _chunk_size(line)
             if line is None or size is None:
@@ -248,6 +251,27 @@ class MessageReader:
                 return False
             body.wire_octets += len(end)
             body.last = reader.last_moment()
+
+    def _chunk_at_hand(self, body: Body, sink: Sink | None) -> bool:
+        """One chunk all of which is in the octets at hand, as nearly every one of a stream of events is."""
+        reader = self.reader
+        octets, begin = reader.at_hand()
+        line_end = octets.find(b"\n", begin) + 1
+        size = _chunk_size(octets[begin:line_end]) if line_end else None
+        if not size:
+            return False
+        content_end = line_end + size
+        end = content_end + (2 if octets.startswith(b"\r", content_end) else 1)
+        if not octets.startswith(b"\n", end - 1):
+            return False
+        reader.go_to(end)
+        body.first = body.first or reader.first_moment()
+        body.last = reader.last_moment()
+        body.octets += size
+        body.wire_octets += end - begin
+        if sink is not None:
+            sink.feed(octets[line_end:content_end], body.last)
+        return True
 
     def _read_trailers(self, body: Body) -> bool:
         reader = self.reader
@@ -293,6 +317,6 @@ class MessageReader:
 def _chunk_size(line: bytes) -> int | None:
     """RFC 9112 section 7.1: hexadecimal, extensions after a semicolon ignored."""
     digits = line.partition(b";")[0].strip()
-    if not 0 < len(digits) <= 15 or digits.strip(b"0123456789abcdefABCDEF"):
+    if not 0 < len(digits) <= 15 or digits.strip(_HEXADECIMAL):
         return None
     return int(digits, 16)

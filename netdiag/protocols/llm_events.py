@@ -68,6 +68,19 @@ _CHAT_CHANNELS: tuple[tuple[str, EventKind], ...] = (
 )
 
 
+_decode = json.JSONDecoder().decode
+
+
+def _parsed(data: bytes) -> Any:
+    """The JSON value; None for what is none. (Octets that begin as an object does in UTF-8 need no detection of their encoding.)"""
+    try:
+        if data[:1] == b"{" and data[1:2] != b"\0":
+            return _decode(data.decode("utf-8", "surrogatepass"))
+        return json.loads(data) if data else None
+    except (ValueError, RecursionError):
+        return None
+
+
 class EventClassifier:
     """One stream. ``api`` becomes known with the first event that only one API sends."""
 
@@ -88,20 +101,14 @@ class EventClassifier:
             return EventKind.DONE
         if type_ == "ping":
             return self._named_ping(data)
-        try:
-            value = json.loads(data) if data else None
-        except (ValueError, RecursionError):
-            value = None
+        value = _parsed(data)
         if not isinstance(value, dict):
             return _KINDS_BY_NAME.get(type_, EventKind.OTHER)
         return self._classify_json(type_, value)
 
     def read_whole(self, data: bytes) -> None:
         """An answer that was not streamed: only its usage and its times are looked at."""
-        try:
-            value = json.loads(data) if data else None
-        except (ValueError, RecursionError):
-            return
+        value = _parsed(data)
         if isinstance(value, dict):
             self._usage_only(value)
             self._count(value, "eval_count")

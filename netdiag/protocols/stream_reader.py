@@ -111,6 +111,14 @@ class StreamReader:
         """What is left of the current chunk, without reading it."""
         return self._data[self._pos :] if self._pos else self._data
 
+    def at_hand(self) -> tuple[bytes, int]:
+        """The current chunk, and the place in it of the next octet."""
+        return self._data, self._pos
+
+    def go_to(self, place: int) -> None:
+        """Everything before that place of the current chunk has been read."""
+        self._pos = place
+
     def next_octet(self) -> int:
         """The next octet (after ``more()``), without reading it."""
         return self._data[self._pos]

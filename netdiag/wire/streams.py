@@ -42,16 +42,8 @@ def chunks(buffer: Buffer, segments: Segments, rows: slice) -> Iterator[Chunk]:
         if length <= 0:
             continue
         frame = None if packet == NONE else packet
-        yield Chunk(
-            data=bytes(buffer[start : start + length]),
-            offset=offset,
-            first_seen_at=seen_at,
-            last_seen_at=seen_at,
-            deliverable_at=deliverable_at,
-            first_packet=frame,
-            last_packet=frame,
-            missing_before=offset - at,
-        )
+        octets = bytes(buffer[start : start + length])
+        yield Chunk(octets, offset, seen_at, seen_at, deliverable_at, frame, frame, offset - at)
         at = offset + length
 
 
