@@ -20,7 +20,7 @@ _PHASES_FIRST = (
 _COLUMNS = (
     Column("ms"),
     Column("n", right=True),
-    Column("difference", right=True),
+    Column("diff.", right=True),
     Column("95 % interval", right=True),
     Column("predicted", right=True),
     Column("verdict", flexible=True),
@@ -36,7 +36,7 @@ def comparison_lines(rows: Sequence[Comparison], *, width: int, ascii_only: bool
             page.blank()
         mine = [row for row in rows if (row.arm_a, row.arm_b) == (arm_a, arm_b)]
         how = "pair by pair" if mine[0].paired else "two samples"
-        page.line((f"{one_line(arm_b)} against {one_line(arm_a)}", STRONG), (f"   typical difference, {how}", MUTED))
+        page.line((f"{one_line(arm_b)} against {one_line(arm_a)}", STRONG), (f"   diff.: typical difference, {how}", MUTED))
         table(page, _COLUMNS, [_row(c) for c in sorted(mine, key=_place)])
         _basis(page, mine)
     return page.lines
@@ -60,8 +60,8 @@ def _row(c: Comparison) -> Row:
 def _basis(page: Page, rows: Sequence[Comparison]) -> None:
     margins = dict.fromkeys(c.margin_ns for c in rows)
     words = ", ".join(f"± {format_ms(m)} ({', '.join(c.quantity for c in rows if c.margin_ns == m)})" for m in margins)
-    page.line(
-        (f"margin ± {format_ms(rows[0].margin_ns)} ms" if len(margins) == 1 else f"margins in ms: {words}", MUTED)
+    page.wrapped(
+        0, (f"margin ± {format_ms(rows[0].margin_ns)} ms" if len(margins) == 1 else f"margins in ms: {words}", MUTED)
     )
     total = next((c for c in rows if c.quantity == "total" and c.predicted_by), None)
     if total is not None:
