@@ -7,6 +7,7 @@ import shutil
 import sys
 
 from netdiag.capture.child import Child, supervised
+from netdiag.capture.child_backend import ChildBackend
 from netdiag.capture.filter import SNAP_BYTES
 from netdiag.capture.live import CaptureFailed, Counts, Task
 from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable
@@ -19,15 +20,14 @@ _STATISTICS = re.compile(
 )
 
 
-class DumpcapBackend:
+class DumpcapBackend(ChildBackend):
     """One dumpcap for all interfaces. The parent's end ends it (``supervisor.py``)."""
 
-    name = "dumpcap"
+    name = subject = "dumpcap"
 
     def __init__(self, program: str = "dumpcap") -> None:
+        super().__init__()
         self._program = program
-        self._child: Child | None = None
-        self._counts = Counts()
 
     def start(self, task: Task) -> None:
         """See ``Backend.start``. dumpcap names its file when it has opened the interfaces and written the file's head."""
@@ -40,19 +40,13 @@ class DumpcapBackend:
             self.stop()
             raise failure(lines)
 
-    def stop(self) -> Counts:
-        """See ``Backend.stop``."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.stop()
-            self._counts = _counts(child.lines)
-        return self._counts
+    def counts(self, lines: list[str]) -> Counts:
+        """The sums over all interfaces; "dropped" are the kernel's drops and dumpcap's own."""
+        return _counts(lines)
 
-    def trouble(self) -> str | None:
-        """See ``Backend.trouble``."""
-        if self._child is None or not self._child.ended():
-            return None
-        return f"dumpcap has ended: {_reason(self._child.lines)}"
+    def reason(self, lines: list[str]) -> str:
+        """See ``_reason``."""
+        return _reason(lines)
 
 
 def command(program: str, task: Task) -> list[str]:

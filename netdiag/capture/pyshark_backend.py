@@ -10,25 +10,24 @@ import json
 import shutil
 
 from netdiag.capture.child import Child, own_module
+from netdiag.capture.child_backend import ChildBackend, conclusion
 from netdiag.capture.live import Counts, Task
 from netdiag.capture.privileges import check_dumpcap
-from netdiag.capture.scapy_backend import _parse, failure
 from netdiag.errors import ToolMissing
 
 START_S = 20.0
 STOP_S = 8.0
-_READY = "ready"
 
 
-class PysharkBackend:
+class PysharkBackend(ChildBackend):
     """Starts ``netdiag.capture.pyshark_child``."""
 
     name = "pyshark"
+    stop_s = STOP_S
 
     def __init__(self) -> None:
-        self._child: Child | None = None
+        super().__init__()
         self._task: Task | None = None
-        self._counts = Counts()
 
     def start(self, task: Task) -> None:
         """See ``Backend.start``. Rights are checked first: without them pyshark hangs for ever instead of saying so."""
@@ -37,33 +36,15 @@ class PysharkBackend:
         check_dumpcap(task.interfaces, task.filter)
         self._task = task
         argument = json.dumps({"path": task.path, "interfaces": task.interfaces, "filter": task.filter.text()})
-        self._child = Child(own_module("netdiag.capture.pyshark_child", argument))
-        said = _parse(self._child.wait_for(lambda text: text.startswith("{"), START_S))
-        if said.get("state") != _READY:
-            lines = self._child.lines
-            self.stop()
-            raise failure(said, lines)
+        self._begin(Child(own_module("netdiag.capture.pyshark_child", argument)), START_S)
 
-    def stop(self) -> Counts:
-        """See ``Backend.stop``."""
-        child, self._child = self._child, None
-        if child is not None and self._task is not None:
-            child.stop(STOP_S)
-            self._counts = _counts(child.lines, _packets_in(self._task.path))
-        return self._counts
-
-    def trouble(self) -> str | None:
-        """See ``Backend.trouble``."""
-        if self._child is None or not self._child.ended():
-            return None
-        return f"the capture process has ended: {self._child.lines[-1] if self._child.lines else 'without a word'}"
-
-
-def _counts(lines: list[str], recorded: int | None) -> Counts:
-    """The kernel's drops are not known: pyshark keeps what dumpcap says about them to itself."""
-    said = next((s for line in reversed(lines) if (s := _parse(line)).get("state") == "done"), {})
-    dissected, seconds = said.get("dissected"), said.get("seconds")
-    return Counts(received=recorded, dropped=None, note=_behind(dissected, seconds, recorded))
+    def counts(self, lines: list[str]) -> Counts:
+        """The kernel's drops are not known: pyshark keeps what dumpcap says about them to itself."""
+        recorded = None if self._task is None else _packets_in(self._task.path)
+        said = conclusion(lines)
+        return Counts(
+            received=recorded, dropped=None, note=_behind(said.get("dissected"), said.get("seconds"), recorded)
+        )
 
 
 def _behind(dissected: object, seconds: object, recorded: int | None) -> str | None:

@@ -10,49 +10,30 @@ import json
 import sys
 
 from netdiag.capture.child import Child, own_module
-from netdiag.capture.live import CaptureFailed, Counts, Task
+from netdiag.capture.child_backend import ChildBackend, conclusion
+from netdiag.capture.live import Counts, Task
 from netdiag.capture.route import is_loopback
-from netdiag.errors import PrivilegeMissing, ToolMissing, Unavailable
+from netdiag.errors import ToolMissing
 
 START_S = 15.0
 """Includes the import of scapy on a slow machine."""
-_READY = "ready"
 
 
-class ScapyBackend:
+class ScapyBackend(ChildBackend):
     """Starts ``netdiag.capture.scapy_child`` and reads its few lines of JSON."""
 
     name = "scapy"
-
-    def __init__(self) -> None:
-        self._child: Child | None = None
-        self._counts = Counts()
 
     def start(self, task: Task) -> None:
         """See ``Backend.start``."""
         if sys.platform != "linux":
             raise ToolMissing("the scapy backend needs Linux packet sockets", advice="use --capture dumpcap")
-        self._child = Child(own_module("netdiag.capture.scapy_child", arguments(task)))
-        line = self._child.wait_for(lambda text: text.startswith("{"), START_S)
-        said = _parse(line)
-        if said.get("state") != _READY:
-            lines = self._child.lines
-            self.stop()
-            raise failure(said, lines)
+        self._begin(Child(own_module("netdiag.capture.scapy_child", arguments(task))), START_S)
 
-    def stop(self) -> Counts:
-        """See ``Backend.stop``."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.stop()
-            self._counts = _counts(child.lines)
-        return self._counts
-
-    def trouble(self) -> str | None:
-        """See ``Backend.trouble``."""
-        if self._child is None or not self._child.ended():
-            return None
-        return f"the capture process has ended: {_last(self._child.lines)}"
+    def counts(self, lines: list[str]) -> Counts:
+        """What the kernel says of its sockets."""
+        said = conclusion(lines)
+        return Counts(received=_number(said.get("received")), dropped=_number(said.get("dropped")))
 
 
 def arguments(task: Task) -> str:
@@ -63,29 +44,5 @@ def arguments(task: Task) -> str:
     return json.dumps({"path": task.path, "interfaces": interfaces, "buffer_bytes": task.buffer_bytes})
 
 
-def failure(said: dict[str, object], lines: list[str]) -> Unavailable:
-    """The exception for a child that did not become ready."""
-    reason = str(said.get("reason") or _last(lines))
-    if said.get("state") == "forbidden":
-        return PrivilegeMissing(reason)
-    return ToolMissing(reason) if said.get("state") == "missing" else CaptureFailed(reason)
-
-
-def _counts(lines: list[str]) -> Counts:
-    said = next((s for line in reversed(lines) if (s := _parse(line)).get("state") == "done"), {})
-    received, dropped = said.get("received"), said.get("dropped")
-    return Counts(
-        received=received if isinstance(received, int) else None, dropped=dropped if isinstance(dropped, int) else None
-    )
-
-
-def _parse(line: str | None) -> dict[str, object]:
-    try:
-        value = json.loads(line or "")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _last(lines: list[str]) -> str:
-    return lines[-1] if lines else "no word from the capture process"
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
