@@ -134,7 +134,7 @@ class _Recording:
         self._number += 1
         path = self._path()
         if os.path.lexists(path):
-            raise OutputError("exists already", path=path)
+            raise OutputError("exists already", path=path, advice="Give another name.")
         return start_first(self._config.backend, lambda name: self._prepare(name, path))
 
     def _prepare(self, name: str, path: str) -> LiveCapture:

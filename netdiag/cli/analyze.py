@@ -211,6 +211,7 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from dataclasses import replace
 
     from netdiag.analysis.selection import select
+    from netdiag.cli.console import note
     from netdiag.cli.reading import read
     from netdiag.collection import keep_for_good
     from netdiag.stats.distribution import statistics
@@ -222,6 +223,8 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     if not chosen:
         return whole
     part = select(whole, chosen)
+    if not part.connections:
+        note(f"{file.path}: none of its {len(whole.connections):,} connections passes the filter")
     return replace(part, statistics=statistics(part.exchanges))
 
 

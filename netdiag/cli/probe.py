@@ -222,6 +222,7 @@ def run(options: ProbeOptions) -> int:
         announce(config)
         analysis = _measure(config, options)
     _render(analysis, options)
+    _way_out(analysis)
     goals = results.print_goals(analysis, options.slo, stream=sys.stderr if options.json else sys.stdout)
     return exit_codes.worst([goals, exit_codes.of_result(analysis, None, strict=options.strict)])
 
@@ -343,6 +344,16 @@ def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
         reasons = "; ".join(f"{arm.arm}: {arm.reason}" for arm in analysis.source.unsupported)
         raise ProbeError(f"no request could be made ({reasons or 'stopped before the first one'})")
     return analysis
+
+
+def _way_out(analysis: Analysis) -> None:
+    """What to do about failures that an option would have prevented."""
+    from netdiag.cli.console import note
+    from netdiag.records.exchange import Outcome
+
+    details = [e.outcome_detail or "" for e in analysis.exchanges if e.outcome is Outcome.TLS_FAIL]
+    if any("certificate verify failed" in detail for detail in details):
+        note("the server's certificate is not trusted here: --cacert FILE names whom to trust, -k does not look")
 
 
 def _render(analysis: Analysis, options: ProbeOptions) -> None:

@@ -77,6 +77,7 @@ def test_sni_filter(run: Run) -> None:
     for name, count in (("api.example.test", 1), ("*.test", 1), ("other.test", 0)):
         shown = run("analyze", capture, "--json", "--filter", f"sni={name}")
         assert len(json.loads(shown.stdout)["exchanges"]) == count
+        assert ("none of its 1 connections passes the filter" in shown.stderr) == (count == 0)
 
 
 def test_a_folder_is_searched_and_what_is_no_capture_passed_over(

@@ -133,7 +133,14 @@ def test_where_nothing_succeeds_the_outcomes_are_still_told(run: Run, server: La
     result = run("probe", *at(server, "/v1/models?status=500"), "-n", "2", "--http1.1")
     assert result.exit_code == 1
     assert "HTTP/1.1: 0 ok, 3 HTTP error (500)" in result.stdout
-    assert "2 of 2 failed" in result.stdout
+    assert "HTTP/1.1: 2 of 2 failed" in result.stdout
+
+
+def test_an_untrusted_certificate_says_what_to_do(run: Run, server: LabServer) -> None:
+    result = run("probe", server.url, "--capture", "none", "-n", "1", "--http2")
+    assert result.exit_code == 1
+    assert "--cacert FILE names whom to trust" in result.stderr
+    assert "of 1 failed" not in result.stdout
 
 
 def test_few_calls_that_all_succeed_need_no_rates(run: Run, server: LabServer) -> None:

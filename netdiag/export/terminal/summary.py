@@ -197,14 +197,14 @@ def _first_rounds(page: Page, arms: Sequence[Statistics]) -> None:
 
 def _tells(t: Throughput, arm: str) -> bool:
     """Whether rates say more than the table: something failed, calls ran at once, or there are enough to bound the share of failures."""
-    return t.failed > 0 or t.requests >= _ENOUGH_FOR_SHARES or (t.requests > 1 and _AT_ONCE.search(arm) is not None)
+    return t.requests > 1 and (t.failed > 0 or t.requests >= _ENOUGH_FOR_SHARES or _AT_ONCE.search(arm) is not None)
 
 
 def _throughput(t: Throughput) -> str:
     """``3.8 requests/s, 10.3 kB/s while in flight; 0 of 3 failed (95 %: at most 71 %)``."""
     parts = [f"{t.requests_per_s:.3g} requests/s" if t.requests_per_s is not None else ""]
     parts.append(f"{format_bytes(round(t.bytes_per_s))}/s" if t.bytes_per_s is not None else "")
-    rates = ", ".join(part for part in parts if part)
+    rates = ", ".join(part for part in parts if part) if t.failed < t.requests else ""
     lo, hi = t.failed_share_lo * 100, t.failed_share_hi * 100
     interval = f"at most {hi:.3g} %" if t.failed == 0 else f"{lo:.2g} to {hi:.3g} %"
     return f"{rates}{' while in flight; ' if rates else ''}{t.failed} of {t.requests} failed (95 %: {interval})"
