@@ -169,10 +169,12 @@ class EventClassifier:
         return kind
 
     def _chat(self, value: Json) -> EventKind:
-        self._count(_object(value, "usage"), "completion_tokens")
-        for usage, where in ((value, ""), (_object(value, "x_groq"), "x_groq.")):
-            if usage.get("usage"):
-                self._time(_object(usage, "usage"), f"{where}usage")
+        if value.get("usage"):
+            usage = _object(value, "usage")
+            self._count(usage, "completion_tokens")
+            self._time(usage, "usage")
+        if "x_groq" in value and (usage := _object(_object(value, "x_groq"), "usage")):
+            self._time(usage, "x_groq.usage")
         if "timings" in value:  # llama.cpp
             self._time(_object(value, "timings"), "timings")
         if value.get("error") is not None:

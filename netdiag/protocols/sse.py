@@ -9,6 +9,7 @@ from netdiag.lazy_dataclass import dataclass
 
 MAX_LINE_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_DATA = b"data: "
 
 
 class LineSplitter:
@@ -62,6 +63,11 @@ class LineSplitter:
         self._held_bytes = 0
 
     @property
+    def at_line_start(self) -> bool:
+        """Whatever comes next begins a line."""
+        return not self._held_bytes and not self._skip_lf
+
+    @property
     def held_bytes(self) -> int:
         """Octets of a line that has not ended."""
         return self._held_bytes
@@ -99,6 +105,8 @@ class EventStream:
         """Events whose terminating blank line is in these octets."""
         if self._bom is not None:
             octets = self._without_bom(octets)
+        if self._is_one_event(octets):
+            return [ServerSentEvent("", octets[len(_DATA) : -2], len(octets))]
         out: list[ServerSentEvent] = []
         for line, size in self._lines.feed(octets):
             self._size += size
@@ -111,6 +119,18 @@ class EventStream:
             else:
                 self._field(line)
         return out
+
+    def _is_one_event(self, octets: bytes) -> bool:
+        """Whether these octets are an event of one ``data`` line, as nearly every API sends them."""
+        return (
+            octets.startswith(_DATA)
+            and octets.find(b"\n") == len(octets) - 2
+            and octets.endswith(b"\n")
+            and b"\r" not in octets
+            and len(octets) <= MAX_LINE_BYTES
+            and self._size == 0  # nothing of an event is held
+            and self._lines.at_line_start
+        )
 
     def _without_bom(self, octets: bytes) -> bytes:
         octets = (self._bom or b"") + octets

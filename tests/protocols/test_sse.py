@@ -103,3 +103,23 @@ def test_json_lines_with_keep_alives_and_record_separators() -> None:
     lines = JsonLines()
     assert lines.feed(b'{"a":1}\n\n\x1e{"b"') == [(b'{"a":1}', 8), (b"", 1)]
     assert lines.feed(b":2}\r\n") == [(b'{"b":2}', 10)]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b"data: x\n\n",
+                b"data: \n\n",
+                b"data:y\n\n",
+                b"data: a\rb\n\n",
+                b": c\n",
+                b"event: e\n",
+                b"\n",
+                b"data: z",
+            ]
+        )
+    )
+)
+def test_events_that_come_whole_are_as_those_that_come_in_pieces(pieces: list[bytes]) -> None:
+    assert parse(*pieces) == parse(*(bytes([octet]) for octet in b"".join(pieces)))
