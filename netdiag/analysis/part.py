@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -162,23 +162,17 @@ class Part:
         return self._table.endpoints.of(i)[1][1]
 
     def _connection(self, i: int) -> Connection:
-        connection = self._table.record(i)
-        described = {
-            "id": self._first_id + i,
-            "vantage": vantage(connection.server_rtt_ns, connection.client_rtt_ns),
-        }
         dialogue = self._ears.hear(i) if i in self._row else self._dialogues.get(i)
-        if dialogue is None:
-            return dataclasses.replace(connection, **described)  # type: ignore[arg-type]
-        return dataclasses.replace(
-            connection,
-            **described,  # type: ignore[arg-type]
-            tls=dialogue.session,
-            http_version=dialogue.http_version,
-            application=dialogue.application,
-            proxied=dialogue.proxied,
-            origin=dialogue.origin,
-        )
+        said: dict[str, Any] = {}
+        if dialogue is not None:
+            said = {
+                "tls": dialogue.session,
+                "http_version": dialogue.http_version,
+                "application": dialogue.application,
+                "proxied": dialogue.proxied,
+                "origin": dialogue.origin,
+            }
+        return self._table.record(i, id=self._first_id + i, vantage=vantage(*self._table.rtt_halves_ns(i)), **said)
 
     def _by_columns(self) -> dict[int, Multiplexed]:
         """The exchanges of connections whose turns are columns."""

@@ -22,7 +22,7 @@ def endpoint_of(buffer: Buffer, network_offset: int, which: int) -> str:
         at = network_offset + 8 + 16 * which
         return ipaddress.IPv6Address(bytes(buffer[at : at + 16])).compressed
     at = network_offset + 12 + 4 * which
-    return ipaddress.IPv4Address(bytes(buffer[at : at + 4])).compressed
+    return ".".join(map(str, bytes(buffer[at : at + 4])))
 
 
 def endpoint_keys(octets: Octets, network: Int64, source_port: Int64, destination_port: Int64) -> tuple[UInt64, UInt64]:

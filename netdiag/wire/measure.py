@@ -66,13 +66,18 @@ class ConnectionTable:
     def __len__(self) -> int:
         return len(self.openings)
 
-    def record(self, i: int) -> Connection:
-        """Connection ``i``. Its vantage, TLS session and application protocol are for the analysis to fill in."""
+    def rtt_halves_ns(self, i: int) -> tuple[int | None, int | None]:
+        """``server_rtt_ns`` and ``client_rtt_ns`` of connection ``i``."""
+        values = self._opening_values[i]
+        return values[_SERVER_RTT], values[_CLIENT_RTT]
+
+    def record(self, i: int, *, id: int | None = None, **told: Any) -> Connection:
+        """Connection ``i``, under its number here if it has no other ``id``. Its vantage, TLS session and application protocol are for the analysis to tell."""
         client, server = self.endpoints.of(i)
         fields = dict(zip(_OPENING_FIELDS, self._opening_values[i], strict=True))
         closer, reason, known_by = fields.pop("closed_by"), fields.pop("close_reason"), fields.pop("client_known_by")
         return Connection(
-            id=i,
+            id=i if id is None else id,
             transport="tcp",
             client=Endpoint(*client),
             server=Endpoint(*server),
@@ -82,6 +87,7 @@ class ConnectionTable:
             min_rtt_ns=_sum(fields["client_rtt_ns"], fields["server_rtt_ns"]),
             sides=Sides(client=self.side(i, 0), server=self.side(i, 1)),
             **fields,
+            **told,
         )
 
     def side(self, i: int, which: int) -> Side:
@@ -99,6 +105,7 @@ class ConnectionTable:
 
 
 _OPENING_FIELDS = tuple(Openings.__dataclass_fields__)
+_SERVER_RTT, _CLIENT_RTT = _OPENING_FIELDS.index("server_rtt_ns"), _OPENING_FIELDS.index("client_rtt_ns")
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
