@@ -29,11 +29,16 @@ def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation | N
     """As ``http2.decode``, with ``ColumnTurns``; None for a connection that is not regular."""
     asked = read_direction(client, is_client=True)
     streams = None if asked is None else streams_of(asked)
-    if asked is None or streams is None:
+    if asked is None or streams is None or _gives_up(asked):
         return None
     answered = read_direction(server, is_client=False, path_of=streams.path_of)
     pair = None if answered is None else paired(asked, answered, streams)
     return None if pair is None else _told(pair)
+
+
+def _gives_up(asked: Direction) -> bool:
+    """Whether the client reset a stream: hardly ever one that had ended, so that the answers need not be read to know."""
+    return any(control.type == h2.FrameType.RST_STREAM for control in asked.controls)
 
 
 def _told(pair: Paired) -> Conversation | None:

@@ -85,13 +85,14 @@ class RecordViews(Sequence[TlsRecordView]):
         self._segments = segments
         self._records = records
         self._rows = range(*rows.indices(len(records)))
+        self._count = len(self._rows)
         self._block: list[tuple[int, ...]] = []
         self._block_at = -1
         self._pieces: list[_Piece] | None = None
         self._begins: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> TlsRecordView: ...
@@ -101,10 +102,11 @@ class RecordViews(Sequence[TlsRecordView]):
 
     def __getitem__(self, index: int | slice) -> TlsRecordView | Sequence[TlsRecordView]:
         if isinstance(index, slice):
-            return [self._view(place) for place in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
+            return [self._view(place) for place in range(*index.indices(self._count))]
+        place = index if index >= 0 else self._count + index
+        if not 0 <= place < self._count:
             raise IndexError(index)
-        return self._view(index % len(self))
+        return self._view(place)
 
     def __iter__(self) -> Iterator[TlsRecordView]:
         return (self._view(place) for place in range(len(self._rows)))
