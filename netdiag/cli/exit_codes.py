@@ -12,6 +12,7 @@ from netdiag.records.exchange_table import count_failed, outcome_counts
 OK = 0
 REQUEST_FAILED = 1
 PARTIAL = 2
+INTERRUPTED = 130
 
 
 def of_result(analysis: Analysis | None, error: NetdiagError | None, *, strict: bool) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,14 +219,16 @@ def run(options: ProbeOptions) -> int:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
     from netdiag.cli.llm_call import announce
 
+    stop = threading.Event()
     with target(options) as changes:
         config = plan(options, **changes)
         announce(config)
-        analysis = _measure(config, options)
+        analysis = _measure(config, options, stop)
     _render(analysis, options)
     _way_out(analysis)
     goals = results.print_goals(analysis, options.slo, stream=sys.stderr if options.json else sys.stdout)
-    return exit_codes.worst([goals, exit_codes.of_result(analysis, None, strict=options.strict)])
+    interrupted = exit_codes.INTERRUPTED if stop.is_set() else exit_codes.OK
+    return exit_codes.worst([goals, interrupted, exit_codes.of_result(analysis, None, strict=options.strict)])
 
 
 @contextlib.contextmanager
@@ -333,17 +337,43 @@ def _read(path: str) -> bytes:
         raise UsageError(f"@{path}: {error.strerror}") from error
 
 
-def _measure(config: ProbeConfig, options: ProbeOptions) -> Analysis:
+def _measure(config: ProbeConfig, options: ProbeOptions, stop: threading.Event) -> Analysis:
     from netdiag import api
     from netdiag.cli.progress import progress
     from netdiag.errors import ProbeError
 
-    with progress("probing", unit="requests", quiet=options.json) as report:
-        analysis = api.probe(config, progress=report)
+    with progress("probing", unit="requests", quiet=options.json) as report, _interruptible(stop):
+        analysis = api.probe(config, progress=report, stop=stop)
+    if not analysis.exchanges and stop.is_set():
+        raise KeyboardInterrupt
     if not analysis.exchanges:
         reasons = "; ".join(f"{arm.arm}: {arm.reason}" for arm in analysis.source.unsupported)
         raise ProbeError(f"no request could be made ({reasons or 'stopped before the first one'})")
     return analysis
+
+
+@contextlib.contextmanager
+def _interruptible(stop: threading.Event) -> Iterator[None]:
+    """The first ^C ends the run after the request in flight, with a report of what was made; the second ends everything."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the cursor is behind the terminal's own ^C
+        note("ending after the request in flight; ^C again ends at once")
+
+    from netdiag.cli.console import note
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _way_out(analysis: Analysis) -> None:

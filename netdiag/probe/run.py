@@ -79,6 +79,8 @@ class _Run:
             }
             for _, trials in itertools.groupby(self._config.order(), key=lambda trial: trial.number):
                 self._round(clients, list(trials))
+        if self._stop.is_set():
+            self._end(f"stopped after {self._made} of {self._config.request_count()} requests")
         return self._recording()
 
     def _round(self, clients: Mapping[str, Sequence[ArmClient]], trials: list[Trial]) -> None:

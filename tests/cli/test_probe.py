@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,3 +243,20 @@ def test_any_program_under_a_capture(server: LabServer, tmp_path: Path) -> None:
         [*command[:4], *command[6:], *curl, server.url + "/status/404"], capture_output=True, check=False, timeout=60
     )
     assert failing.returncode == 22, "curl's own code"
+
+
+def test_the_interrupt_key_ends_a_run_with_what_was_made(server: LabServer) -> None:
+    url, *trust = at(server, "/v1/models?wait_ms=100")
+    command = [sys.executable, "-m", "netdiag", "probe", url, *trust, "-n", "400", "--http2", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        ends_s = time.monotonic() + 20
+        while len(server.log.of("headers")) < 4 and time.monotonic() < ends_s:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    assert running.returncode == 130, err
+    document = json.loads(out)
+    assert 3 <= len(document["exchanges"]) < 100
+    assert {e["status"] for e in document["exchanges"]} == {200}
+    assert "ended early: stopped after" in document["source"]["note"]
+    assert "ending after the request in flight" in err
