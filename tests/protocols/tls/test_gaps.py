@@ -14,6 +14,7 @@ from netdiag.protocols.tls.keylog import parse_keylog
 from netdiag.protocols.tls.observe import TlsObservation, observe
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.record_view import TlsRecordView
+from tests.support.record_rows import RowsToo
 from tests.support.tls_peers import BEGIN, Conversation, Pair, Settings, record_view
 from tests.support.tls_sealer import Sealer13
 
@@ -42,7 +43,14 @@ def talk(suite: str) -> Conversation:
 
 def see(conversation: Conversation, server: Sequence[TlsRecordView]) -> tuple[TlsObservation, list[Chunk]]:
     seen = observe(conversation.client, server, parse_keylog(conversation.keylog))
-    return seen, list(seen.server or ())
+    chunks = list(seen.server or ())
+    straight = observe(RowsToo(conversation.client), RowsToo(server), parse_keylog(conversation.keylog))
+    assert list(straight.server or ()) == chunks, "read in a row"
+    assert list(straight.client or ()) == list(seen.client or ())
+    assert straight.anomalies == seen.anomalies
+    assert straight.session == seen.session
+    assert (straight.unread_records, straight.key_updates) == (seen.unread_records, seen.key_updates)
+    return seen, chunks
 
 
 def without(records: Sequence[TlsRecordView], lost: set[int]) -> list[TlsRecordView]:
@@ -239,3 +247,26 @@ def test_a_post_handshake_message_over_two_records() -> None:
     seen, chunks = see(conversation, records)
     assert seen.tickets == 4
     assert chunks[-1].data == b"after"
+
+
+class Counted(RowsToo):
+    """Knows which views were asked for."""
+
+    def __init__(self, records: Sequence[TlsRecordView]) -> None:
+        super().__init__(records)
+        self.asked: set[int] = set()
+
+    def __getitem__(self, index: int) -> TlsRecordView:  # type: ignore[override]
+        self.asked.add(index)
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_application_data_in_a_row_need_no_views(suite: str) -> None:
+    conversation = talk(suite)
+    server = Counted(conversation.server)
+    seen = observe(conversation.client, server, parse_keylog(conversation.keylog))
+    assert [chunk.data for chunk in seen.server or ()] == MESSAGES
+    assert len(server.asked & set(range(len(server) - len(MESSAGES), len(server)))) <= 1, (
+        "the first says that data begin"
+    )
