@@ -20,8 +20,6 @@ from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.pairing import Dial
 from netdiag.analysis.requests import requests_of
 from netdiag.analysis.rows import Rows
-from netdiag.analysis.sealed import dialogue_of, exchanges, sealed
-from netdiag.analysis.unopened import Unopened, UnopenedTurns, unopened_turns
 from netdiag.analysis.vantage import vantage
 from netdiag.plain import plain
 from netdiag.records.anomaly import Anomaly
@@ -35,6 +33,7 @@ from netdiag.wire.tls_records import chain
 
 if TYPE_CHECKING:
     from netdiag.analysis.multiplexed import Multiplexed
+    from netdiag.analysis.unopened import UnopenedTurns
     from netdiag.protocols.dns_pairing import TimedMessage
     from netdiag.protocols.tls.keylog import KeyLog
 
@@ -81,9 +80,14 @@ class Part:
         records = chain(flows.buffer, segments)
         self._ears = Ears(flows.buffer, segments, records, self._server_port, context.keylog, columns=True)
         candidates = self._ears.encrypted if context.keylog is None else np.zeros_like(self._ears.encrypted)
-        self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
-        rows = np.flatnonzero(self._chosen)
-        self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
+        self._row: dict[int, int] = {}
+        """Of each connection that is sealed: its row in the table of those."""
+        if candidates.any():
+            from netdiag.analysis.sealed import sealed
+
+            self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
+            rows = np.flatnonzero(self._chosen)
+            self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
         self._dialogues = {
             i: self._ears.hear(i) for i in np.flatnonzero(self._ears.speaks).tolist() if i not in self._row
         }
@@ -106,8 +110,6 @@ class Part:
 
     def facts(self) -> PartFacts:
         """What is to be known of it without making records."""
-        told = exchanges(self._sealed, self._chosen, self._table.openings)
-        told = dataclasses.replace(told, connection=told.connection + self._first_id)
         place = {id(draft): row for row, draft in enumerate(self._own)}
         tables, openers = (
             [marks_of_drafts(self._own)],
@@ -117,8 +119,10 @@ class Part:
             first = sum(map(len, tables))
             tables.append(many.marks())
             openers.update((first + row, first) for row in many.waited(tables[-1]))
+        if self._row:
+            tables.append(self._of_sealed())
         return PartFacts(
-            exchanges=MarkTable.concat([*tables, told]),
+            exchanges=MarkTable.concat(tables),
             openers=openers,
             opened=sum(1 for d in self._dialogues.values() if d.session is not None and d.session.decrypted),
             anomalies=tuple(self._anomalies()),
@@ -127,6 +131,12 @@ class Part:
             data=0 if self._twice is None else self._twice.data,
             data_copies=0 if self._twice is None else self._twice.data_copies,
         )
+
+    def _of_sealed(self) -> MarkTable:
+        from netdiag.analysis.sealed import exchanges
+
+        told = exchanges(self._sealed, self._chosen, self._table.openings)
+        return dataclasses.replace(told, connection=told.connection + self._first_id)
 
     def draft(self, i: int, ordinal: int) -> Draft:
         """An exchange of connection ``i`` (from 0), the first of which is number 0."""
@@ -156,10 +166,14 @@ class Part:
                 yield from names.in_stream(dialogue.dns_messages, self.connections[i])
 
     def _said(self, i: int) -> Dialogue | None:
-        return dialogue_of(self.connections[i].tls) if i in self._row else self._dialogues.get(i)
+        if i not in self._row:
+            return self._dialogues.get(i)
+        from netdiag.analysis.sealed import dialogue_of
+
+        return dialogue_of(self.connections[i].tls)
 
     def _server_port(self, i: int) -> int:
-        return self._table.endpoints.of(i)[1][1]
+        return self._table.endpoints.server_port(i)
 
     def _connection(self, i: int) -> Connection:
         dialogue = self._ears.hear(i) if i in self._row else self._dialogues.get(i)
@@ -239,14 +253,21 @@ def _names(connection: Connection, dialogue: Dialogue | None) -> frozenset[str]:
 
 def _unopened(connections: Rows[Connection], dialogues: Mapping[int, Dialogue]) -> dict[int, dict[int, UnopenedTurns]]:
     """Turns of all sessions without keys, by connection and leg; the grammar looks at all of them at once."""
-    places: list[tuple[int, int]] = []
+    places = [
+        (connection_id, place)
+        for connection_id, dialogue in dialogues.items()
+        for place, leg in enumerate(dialogue.legs)
+        if leg.keyless is not None
+    ]
+    if not places:
+        return {}
+    from netdiag.analysis.unopened import Unopened, unopened_turns
+
     sessions: list[Unopened] = []
-    for connection_id, dialogue in dialogues.items():
-        for place, leg in enumerate(dialogue.legs):
-            if leg.keyless is not None:
-                places.append((connection_id, place))
-                rtt_ns = path_rtt_ns(connections[connection_id]) or 0
-                sessions.append(Unopened(dialogue.session, *leg.keyless, rtt_ns))
+    for connection_id, place in places:
+        dialogue = dialogues[connection_id]
+        rtt_ns = path_rtt_ns(connections[connection_id]) or 0
+        sessions.append(Unopened(dialogue.session, *(dialogue.legs[place].keyless or ((), ())), rtt_ns))
     found: dict[int, dict[int, UnopenedTurns]] = {}
     for (connection_id, place), told in zip(places, unopened_turns(sessions), strict=True):
         found.setdefault(connection_id, {})[place] = told

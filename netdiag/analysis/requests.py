@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from netdiag.analysis.dialogue import Dialogue, Leg
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.exchanges import drafts_of, set_up_marks
 from netdiag.analysis.held_up import HeldUp
-from netdiag.analysis.keyless.drafts import keyless_draft
 from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import ending_without_a_turn
 from netdiag.analysis.pairing import Lookup
-from netdiag.analysis.unopened import UnopenedTurns
 from netdiag.protocols.conversation import SERVER
 from netdiag.records.connection import Connection
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import NONE
+
+if TYPE_CHECKING:
+    from netdiag.analysis.unopened import UnopenedTurns
 
 M = Milestone
 
@@ -95,6 +97,8 @@ def _name(connection: Connection) -> str | None:
 
 
 def _told_by_length(connection: Connection, opening: Marks, leg: Leg, told: UnopenedTurns) -> list[Draft]:
+    from netdiag.analysis.keyless.drafts import keyless_draft
+
     marks = {**opening, **leg.marks}
     if told.finished is not None and (M.TLS_FINISHED not in marks or told.finished.at > marks[M.TLS_FINISHED].at):
         marks[M.TLS_FINISHED] = told.finished

@@ -29,6 +29,11 @@ class Endpoints:
         destination = endpoint_of(self.buffer, network, DESTINATION), int.from_bytes(ports[2:], "big")
         return (source, destination) if self.side[i] == 0 else (destination, source)
 
+    def server_port(self, i: int) -> int:
+        """Port of the server of connection ``i``."""
+        at = int(self.tcp_offset[i]) + (2 if self.side[i] == 0 else 0)
+        return int.from_bytes(bytes(self.buffer[at : at + 2]), "big")
+
 
 def endpoints(flows: Flows, buffer: Buffer) -> Endpoints:
     """A packet with a TCP header of each connection (later IP fragments have none)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netdiag.analysis import part, parts
+from netdiag.analysis import parts, sealed
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture import spill
 from netdiag.capture.source import open_capture
@@ -50,7 +50,7 @@ def answers(found: Analysed) -> tuple[Any, ...]:
 def assert_same_by_columns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_columns = everything(path)
     with monkeypatch.context() as patch:
-        patch.setattr(part, "sealed", _nothing_sealed)
+        patch.setattr(sealed, "sealed", _nothing_sealed)
         assert everything(path) == by_columns
     for size, jobs in ((1, 1), (50, 1), (30, 3)):
         with monkeypatch.context() as patch:
@@ -68,7 +68,7 @@ def _nothing_sealed(*arguments: Any) -> Any:
     return SEALED(*tables, np.zeros_like(candidates), openings)
 
 
-SEALED = part.sealed
+SEALED = sealed.sealed
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
