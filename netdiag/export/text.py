@@ -120,7 +120,7 @@ def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange], *, with_
     if left_out > 0 and len(chosen) > 1:
         page.blank()
         one = ", --exchange N one" if analysis.source.kind == "file" else ""
-        page.line((f"{left_out:,} more requests are in the summary; --top 0 shows all{one}", MUTED))
+        page.wrapped(0, (f"{left_out:,} more requests are in the summary; --top 0 shows all{one}", MUTED))
 
 
 def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
@@ -160,11 +160,12 @@ def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
             *_stacked_bar(exchange, longest, cells),
         )
     if count > len(rows):
-        page.line(
+        page.wrapped(
+            0,
             (
                 f"{count - len(rows):,} more: --top 0 shows all, --exchange N one, --filter some, --json everything",
                 MUTED,
-            )
+            ),
         )
 
 

@@ -11,6 +11,7 @@ from netdiag.export.terminal.blocks import digits_for
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
+from netdiag.records.exchange import Outcome
 from netdiag.records.labels import arm_name, outcome_words
 from netdiag.records.statistics import Comparison, Distribution, Statistics, Throughput
 from netdiag.records.timing import PhaseName
@@ -22,6 +23,7 @@ from netdiag.units import format_bytes, format_ms_readably
 _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
+_UNREAD = str(Outcome.UNKNOWN)
 _ENOUGH_FOR_SHARES = 10
 _AT_ONCE = re.compile(r"\bk\d+\b")
 _TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
@@ -165,10 +167,13 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
 
 
 def _outcomes(page: Page, statistics: Statistics) -> None:
-    bad = {name: count for name, count in statistics.outcomes.items() if name != "ok"}
+    bad = {name: count for name, count in statistics.outcomes.items() if name not in ("ok", _UNREAD)}
+    unread = statistics.outcomes.get(_UNREAD, 0)
+    if unread:
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: the status of {unread:,} cannot be read", MUTED))
     if bad:
         listed = ", ".join(_failures(statistics, name, count) for name, count in bad.items())
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0)} ok, {listed}", BAD))
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0):,} ok, {listed}", BAD))
     if statistics.throughput is not None and _tells(statistics.throughput, statistics.arm):
         page.wrapped(0, f"{arm_name(statistics.arm)}: {_throughput(statistics.throughput)}")
     # Failures are counted above, first rounds below; what else is left out although it succeeded needs its reason.
@@ -184,7 +189,7 @@ def _failures(statistics: Statistics, name: str, count: int) -> str:
     told = (e.reason.partition(" ") for e in statistics.excluded)
     statuses = sorted({status for outcome, _, status in told if outcome == name and status})
     named = f" ({', '.join(statuses[:5])})" if statuses else ""
-    return f"{count} {outcome_words(one_line(name, most=30))}{named}"
+    return f"{count:,} {outcome_words(one_line(name, most=30))}{named}"
 
 
 def _first_rounds(page: Page, arms: Sequence[Statistics]) -> None:
