@@ -45,6 +45,9 @@ def test_no_rate_where_a_hop_changed_the_times() -> None:
     assert "/s after the first" not in text
     assert "delivery buffered on the way: the first event came after 98% of the time" in text
     assert "delivery" not in shown(changed())
+    whole = changed(buffering=held)
+    packed = replace(whole.exchanges[0], response_headers=(("content-encoding", "gzip"),))
+    assert "time; content-encoding gzip may be why: try -H" in shown(replace(whole, exchanges=(packed,)))
 
 
 def test_every_cause_is_named() -> None:

@@ -31,7 +31,7 @@ def stream_block(page: Page, exchange: Exchange) -> None:
         _row(page, "stall", _stall(stall))
     if len(stream.stalls) > _MOST_STALLS:
         _row(page, "", [(f"{len(stream.stalls) - _MOST_STALLS} shorter stalls", MUTED)])
-    _delivery(page, stream)
+    _delivery(page, stream, dict(exchange.response_headers).get("content-encoding"))
 
 
 def _row(page: Page, name: str, pieces: list[Piece]) -> None:
@@ -99,10 +99,14 @@ def _stall(stall: StreamStall) -> list[Piece]:
     ]
 
 
-def _delivery(page: Page, stream: StreamTiming) -> None:
+def _delivery(page: Page, stream: StreamTiming, coding: str | None) -> None:
     scores = stream.buffering
-    if scores is not None and scores.verdict in _DELIVERIES:
-        _row(page, "delivery", [(f"{_DELIVERIES[scores.verdict]}:", BAD), (scores.reason, MUTED)])
+    if scores is None or scores.verdict not in _DELIVERIES:
+        return
+    why = scores.reason
+    if coding is not None:  # a compressor that is not flushed at each event holds them back like any hop
+        why += f"; content-encoding {one_line(coding, most=20)} may be why: try -H 'Accept-Encoding: identity'"
+    _row(page, "delivery", [(f"{_DELIVERIES[scores.verdict]}:", BAD), (why, MUTED)])
 
 
 def server_block(page: Page, exchange: Exchange) -> None:
