@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import signal
 import socket
 import statistics
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 import pytest
 
 from netdiag.lab import namespaces
-from netdiag.lab.emulator import LinkRow, read_log
 from netdiag.lab.namespaces import SERVER_IPV4, Topology
-from netdiag.lab.path import Path
+from tests.support.link_process import link
+from tests.support.testbed import needs_namespaces
 
-_REASON = namespaces.why_not()
 pytestmark = [
     pytest.mark.benchmark,
-    pytest.mark.netns,
-    pytest.mark.skipif(_REASON is not None, reason=f"no network namespaces here: {_REASON}"),
+    *needs_namespaces,
 ]
 MEGABYTES = 60
 PORT = 8080
-
-
-@contextlib.contextmanager
-def link(top: Topology, folder: FilePath, **path: object) -> Iterator[list[LinkRow]]:
-    config, log = folder / "path.json", folder / "link.log"
-    config.write_text(json.dumps(Path.from_mapping(path).to_mapping()))
-    command = [sys.executable, "-m", "netdiag.lab.emulator", str(config), str(log), "c", "s"]
-    process = top.link.start(command, stdout=subprocess.PIPE)
-    rows: list[LinkRow] = []
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield rows
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(10)
-        process.stdout.close()
-    rows.extend(read_log(log))
 
 
 def bulk_mbit(top: Topology) -> float:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import signal
 import socket
 import statistics
 import subprocess
@@ -17,35 +14,14 @@ from pathlib import Path as FilePath
 import pytest
 
 from netdiag.lab import namespaces
-from netdiag.lab.emulator import LinkRow, read_log
 from netdiag.lab.namespaces import CLIENT_IPV4, SERVER_IPV4, SERVER_IPV6, Topology
-from netdiag.lab.path import Path
+from tests.support.link_process import link
+from tests.support.testbed import needs_namespaces
 
-_REASON = namespaces.why_not()
 pytestmark = [
-    pytest.mark.netns,
-    pytest.mark.skipif(_REASON is not None, reason=f"no network namespaces here: {_REASON}"),
+    *needs_namespaces,
     pytest.mark.xdist_group("timing"),
 ]
-
-
-@contextlib.contextmanager
-def link(top: Topology, folder: FilePath, **path: object):
-    """The link process over ``top``; yields a list that holds the log's rows afterwards."""
-    config, log = folder / "path.json", folder / "link.log"
-    config.write_text(json.dumps(Path.from_mapping(path).to_mapping()))
-    command = [sys.executable, "-m", "netdiag.lab.emulator", str(config), str(log), "c", "s"]
-    process = top.link.start(command, stdout=subprocess.PIPE)
-    rows: list[LinkRow] = []
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield rows
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(5)
-        process.stdout.close()
-    rows.extend(read_log(log))
 
 
 def udp_pair(top: Topology, address: str = SERVER_IPV4) -> tuple[socket.socket, socket.socket]:

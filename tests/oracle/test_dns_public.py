@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,10 +11,10 @@ import pytest
 from netdiag.api import analyze
 from netdiag.protocols.dns import RCODE_NAMES, type_name
 from netdiag.records.dns import NameResolution
+from tests.support.agreement import Field, check_agreement
 from tests.support.public_captures import epoch_ns, folder, keylog_of
 from tests.support.tools import needs_public_captures, public_truth
 
-LEAST_AGREEMENT = 0.995
 _CLOSE_NS = 1_000
 
 Row = dict[str, Any]
@@ -57,20 +55,6 @@ KNOWN: dict[tuple[str, str], str] = {
     ): "a repeated query (frames 33 and 35) is one resolution with two attempts",
 }
 """(capture, field or * for all) -> why netdiag says something else than tshark."""
-
-
-@dataclass
-class Field:
-    """Agreement on one field."""
-
-    same: int = 0
-    named: int = 0
-    different: list[str] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Share of rows that agree."""
-        return self.same / max(1, self.same + len(self.different))
 
 
 def _fields(ours: NameResolution, row: Row, t0: int) -> Iterator[tuple[str, Any, Any]]:
@@ -142,16 +126,7 @@ def agreement() -> dict[str, Field]:
     return fields
 
 
-def _table(agreement: dict[str, Field]) -> Iterator[str]:
-    for name, one in sorted(agreement.items()):
-        yield f"  dns {name:16} {one.same:4} same, {one.named} named, {len(one.different)} different: {one.rate:.2%}"
-        yield from (f"      {difference}" for difference in one.different[:20])
-
-
 @needs_public_captures
 def test_agreement_per_field(agreement: dict[str, Field], capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        sys.stdout.write("\n" + "\n".join(_table(agreement)) + "\n")
-    short = {name: one.different for name, one in agreement.items() if one.rate < LEAST_AGREEMENT}
-    assert not short
+    check_agreement("dns", agreement, capsys)
     assert agreement["found"].same > 550

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from netdiag.protocols.tls.names import version_name
 from netdiag.protocols.tls.suite_names import suite_name
 from netdiag.records.connection import Connection
 from netdiag.records.tls import TlsSession
+from tests.support.agreement import Field, check_agreement
 from tests.support.public_captures import epoch_ns, folder, keylog_of
 from tests.support.tools import needs_public_captures, public_truth
 
@@ -30,22 +30,7 @@ KNOWN = {
 
 _USED: set[tuple[str, int, str]] = set()
 
-LEAST_AGREEMENT = 0.995
 _CLOSE_NS = 1_000
-
-
-@dataclass
-class Field:
-    """Agreement on one field."""
-
-    same: int = 0
-    named: int = 0
-    different: list[str] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Share of rows that agree; named differences count as neither."""
-        return self.same / max(1, self.same + len(self.different))
 
 
 def _version(shown: str | None) -> str | None:
@@ -145,18 +130,9 @@ def agreement() -> dict[str, Field]:
     return fields
 
 
-def _table(agreement: dict[str, Field]) -> Iterator[str]:
-    for name, one in sorted(agreement.items()):
-        yield f"  tls {name:20} {one.same:4} same, {one.named} named, {len(one.different)} different: {one.rate:.2%}"
-        yield from (f"      {difference}" for difference in one.different[:10])
-
-
 @needs_public_captures
 def test_agreement_per_field(agreement: dict[str, Field], capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        sys.stdout.write("\n" + "\n".join(_table(agreement)) + "\n")
-    short = {name: one.different for name, one in agreement.items() if one.rate < LEAST_AGREEMENT}
-    assert not short
+    check_agreement("tls", agreement, capsys)
     assert agreement["sni"].same > 400
     assert set(KNOWN) == _USED, "a difference that is named is there no more"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import threading
 import time
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from netdiag.records.exchange import Outcome
 from netdiag.records.recording import Recording
 from tests.support.lab import StartLab
 from tests.support.probing import NS_PER_MS, connection_of, probe_lab
+from tests.support.threaded import Threaded
 
 
 def test_redirects_are_one_row_a_hop(start_lab: StartLab) -> None:
@@ -168,29 +168,15 @@ def test_metadata_is_not_asked() -> None:
     assert recording.connections[0].attempts == ()
 
 
-class Proxy:
-    """A forward proxy for CONNECT, in threads; notes what it was asked."""
+class Proxy(Threaded):
+    """A forward proxy for CONNECT; notes what it was asked."""
 
     def __init__(self, *, status: int = 200, delay_s: float = 0.0) -> None:
+        super().__init__(self._connect)
         self.asked: list[bytes] = []
         self._status, self._delay_s = status, delay_s
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
-        """No more connections."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
+    def _connect(self, client: socket.socket) -> None:
         head = b""
         while b"\r\n\r\n" not in head:
             head += client.recv(4096)
@@ -201,30 +187,14 @@ class Proxy:
             client.close()
             return
         host, _, port = head.split()[1].rpartition(b":")
-        upstream = socket.create_connection((host.decode(), int(port)))
-        back = threading.Thread(target=_pipe, args=(upstream, client), daemon=True)
-        back.start()
-        _pipe(client, upstream)
-        back.join()
-        client.close()
-        upstream.close()
-
-
-def _pipe(source: socket.socket, sink: socket.socket) -> None:
-    try:
-        while data := source.recv(65_536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass
+        self.tunnel(client, (host.decode(), int(port)))
 
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
     """A proxy that takes 40 ms for a CONNECT."""
-    made = Proxy(delay_s=0.04)
-    yield made
-    made.close()
+    with Proxy(delay_s=0.04) as made:
+        yield made
 
 
 @pytest.mark.parametrize("arm", ["h1", "h2"])
@@ -253,9 +223,8 @@ def test_direct_arm_beside_the_proxied_one(start_lab: StartLab, proxy: Proxy) ->
 
 
 def test_a_proxy_that_refuses(start_lab: StartLab) -> None:
-    refusing = Proxy(status=403)
-    recording = probe_lab(start_lab(), arms=("h1",), proxy=f"http://127.0.0.1:{refusing.port}")
-    refusing.close()
+    with Proxy(status=403) as refusing:
+        recording = probe_lab(start_lab(), arms=("h1",), proxy=f"http://127.0.0.1:{refusing.port}")
     (request,) = recording.requests
     assert request.outcome is Outcome.UNREACHABLE
     assert "403" in (request.error or "")

@@ -14,6 +14,7 @@ from netdiag.lab import Behaviour
 from netdiag.records.exchange import Outcome
 from tests.support.lab import StartLab
 from tests.support.probing import NS_PER_MS, config_for, probe_lab
+from tests.support.threaded import Threaded
 
 WARM = ("h1+warm", "h2+warm")
 
@@ -60,30 +61,16 @@ def test_a_patient_server_keeps_them(start_lab: StartLab, arm: str) -> None:
     assert analysis.statistics[0].n == 3
 
 
-class DiesWhenReused:
+class DiesWhenReused(Threaded):
     """Clear-text HTTP/1.1: the first connection answers one request and is reset at the second; later ones live."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1/models"
-        self._count = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(self._answer)
+        self.url = f"http://127.0.0.1:{self.port}/v1/models"
+        self._first = threading.Lock()
 
-    def close(self) -> None:
-        """No more connections."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._count += 1
-            threading.Thread(target=self._serve, args=(client, self._count == 1), daemon=True).start()
-
-    def _serve(self, client: socket.socket, dies: bool) -> None:
-        answered = 0
+    def _answer(self, client: socket.socket) -> None:
+        dies, answered = self._first.acquire(blocking=False), 0
         with client:
             while client.recv(65_536):
                 if dies and answered:
@@ -96,9 +83,8 @@ class DiesWhenReused:
 @pytest.fixture
 def dying() -> Iterator[DiesWhenReused]:
     """Such a server."""
-    server = DiesWhenReused()
-    yield server
-    server.close()
+    with DiesWhenReused() as server:
+        yield server
 
 
 def test_a_connection_that_dies_under_a_request_is_an_attempt(dying: DiesWhenReused) -> None:

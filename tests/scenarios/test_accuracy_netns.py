@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 from typing import Any
 
 import pytest
 
-from netdiag.errors import PrivilegeMissing
 from netdiag.lab.live import LiveTruth, Target, on_testbed
-from netdiag.lab.namespaces import topology
 from netdiag.lab.scenario import Scenario, parse
+from tests.support.testbed import needs_namespaces, probe_command
 
-pytestmark = pytest.mark.netns
+pytestmark = needs_namespaces
 WITHIN_NS = 1_500_000
 TRIALS = 3
 
@@ -33,21 +31,10 @@ STREAMED = PLAIN.replace("stream = false", "stream = true\nevents = 5\ngap_ms = 
 SLOW_NAMES = PLAIN + '\n[dns.names."api.example.test"]\naddresses = { A = ["203.0.113.5"] }\ndelay_ms = { A = 60.0 }\n'
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespaces() -> None:
-    """Skip, with the reason, where the system does not allow it."""
-    try:
-        with topology():
-            pass
-    except PrivilegeMissing as missing:
-        pytest.skip(f"no namespaces, so tier T2 is not measured: {missing.message}")
-
-
 def probe(target: Target, arm: str) -> dict[str, Any]:
     """netdiag's own JSON document, made on the client's side of the path."""
     assert target.run is not None
-    command = [sys.executable, "-m", "netdiag", "probe", target.url, "-X", target.method, "--cacert", target.ca_file]
-    command += ["--json", "-n", str(TRIALS - 1), "--arm", arm]
+    command = probe_command(target, "-n", str(TRIALS - 1), "--arm", arm)
     document: dict[str, Any] = json.loads(target.run(command))
     return document
 

@@ -18,18 +18,13 @@ from netdiag.lab.live_score import (
     scenarios_of,
     wrong_sums,
 )
-from netdiag.lab.namespaces import why_not
 from netdiag.lab.scenario import bundled
 from netdiag.lab.score import Response
+from tests.support.testbed import needs_namespaces
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="kernel stamps are Linux only: nothing to hold to 1 ms"),
     pytest.mark.xdist_group("timing"),
-]
-_REASON = why_not()
-needs_namespaces = [
-    pytest.mark.netns,
-    pytest.mark.skipif(_REASON is not None, reason=f"no namespaces, so tier T2 is not measured: {_REASON}"),
 ]
 TRIALS = 3
 SHARE = 0.95

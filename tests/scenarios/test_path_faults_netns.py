@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from netdiag.lab import namespaces
 from netdiag.lab.live import Target, TestbedRun, run_on_testbed
 from netdiag.lab.live_score import WITHIN_NS, live_errors, wrong_sums
+from netdiag.lab.namespaces import SERVER_IPV6
 from netdiag.lab.scenario import parse
+from tests.support.testbed import needs_namespaces, probe_command
 
-_REASON = namespaces.why_not()
-pytestmark = [
-    pytest.mark.netns,
-    pytest.mark.skipif(_REASON is not None, reason=f"no network namespaces here: {_REASON}"),
-    pytest.mark.xdist_group("timing"),
-]
+pytestmark = [*needs_namespaces, pytest.mark.xdist_group("timing")]
 
 GET = """
 [answer]
@@ -72,19 +67,8 @@ class Seen:
 def call(text: str, *options: str) -> Seen:
     def probe(target: Target) -> dict[str, Any]:
         assert target.run is not None
-        assert target.ca_file is not None
-        command = [
-            sys.executable,
-            "-m",
-            "netdiag",
-            "probe",
-            target.url,
-            "-X",
-            target.method,
-            "--cacert",
-            target.ca_file,
-        ]
-        told: dict[str, Any] = json.loads(target.run([*command, "--json", "-n", "1", "--arm", "h1", *options]))
+        command = probe_command(target, "-n", "1", "--arm", "h1", *options)
+        told: dict[str, Any] = json.loads(target.run(command))
         return told
 
     return Seen(run_on_testbed(parse(text), probe), text)
@@ -210,7 +194,7 @@ def test_an_injected_reset_has_another_hop_limit() -> None:
 
 def test_ipv6() -> None:
     seen = right("ip_version = 6\n[path]\nrtt_ms = 30\n[dns]\nrtt_ms = 25\n" + LARGE)
-    assert seen.connection["server"]["address"] == namespaces.SERVER_IPV6
+    assert seen.connection["server"]["address"] == SERVER_IPV6
     assert seen.phase_ms("dns") >= 55
 
 

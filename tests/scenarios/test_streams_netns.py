@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
 
-from netdiag.errors import PrivilegeMissing
 from netdiag.lab.live import Target, on_testbed
-from netdiag.lab.namespaces import topology
 from netdiag.lab.scenario import parse
+from tests.support.testbed import probe_command
 
 pytestmark = [pytest.mark.netns, pytest.mark.xdist_group("timing")]
 
@@ -37,30 +35,9 @@ SHORTEST_LOSS_NS = 25_000_000
 """A round trip of 10 ms and the next token 30 ms later repair a loss in about 40 ms."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespaces() -> None:
-    """Skip, with the reason, where the system does not allow it."""
-    try:
-        with topology():
-            pass
-    except PrivilegeMissing as missing:
-        pytest.skip(f"no namespaces, so tier T2 is not measured: {missing.message}")
-
-
 def probe(target: Target, capture: str) -> dict[str, Any]:
     assert target.run is not None
-    command = [
-        sys.executable,
-        "-m",
-        "netdiag",
-        "probe",
-        target.url,
-        "-X",
-        target.method,
-        "--cacert",
-        target.ca_file or "",
-    ]
-    command += ["--json", "-n", "1", "--arm", "h1", "--capture", capture]
+    command = probe_command(target, "-n", "1", "--arm", "h1", "--capture", capture)
     command += [word for name, value in target.headers for word in ("-H", f"{name}: {value}")]
     document: dict[str, Any] = json.loads(target.run([*command, "-d", target.body.decode()]))
     return document

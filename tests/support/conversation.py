@@ -207,3 +207,14 @@ class Conversation:
 
     def wire(self) -> Wire:
         return wire_of(self.frames)
+
+
+def filled_window() -> Conversation:
+    """The server fills the client's window of 1,280 octets and waits 40 ms for it to open."""
+    talk = Conversation().opens()
+    talk.window[CLIENT] = 10
+    talk.acks(CLIENT)
+    talk.server(b"x" * 1000)
+    talk.server(b"x" * 280)
+    talk.after(40).acks(CLIENT)
+    return talk

@@ -2,70 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import struct
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from netdiag.lab.certificates import Authority, write_private
+from tests.support.threaded import Threaded
 
 
-def pump(source: socket.socket, sink: socket.socket) -> None:
-    """Octets one way until either side ends."""
-    with contextlib.suppress(OSError, ValueError):
-        while data := source.recv(65_536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
-
-
-class _Threads:
-    """Accepts in a thread, serves each connection in another; everything ends with the block."""
-
-    def __init__(self, serve: Callable[[socket.socket], None]) -> None:
-        self._serve = serve
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._open: list[socket.socket] = []
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._listener.close()
-        for sock in self._open:
-            sock.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._open.append(client)
-            threading.Thread(target=self._guarded, args=(client,), daemon=True).start()
-
-    def _guarded(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError, ssl.SSLError, IndexError, struct.error):
-            self._serve(client)
-
-    def tunnel(self, client: socket.socket, target: tuple[str, int]) -> None:
-        """Both ways between a client and a target."""
-        upstream = socket.create_connection(target)
-        self._open.append(upstream)
-        back = threading.Thread(target=pump, args=(upstream, client), daemon=True)
-        back.start()
-        pump(client, upstream)
-        back.join()
-
-
-class TlsFront(_Threads):
+class TlsFront(Threaded):
     """Takes TLS off and passes the octets on to a port of this host: with a proxy behind it, an HTTPS proxy."""
 
     def __init__(self, behind_port: int, folder: Path) -> None:
@@ -86,7 +33,7 @@ class TlsFront(_Threads):
         self.tunnel(secure, ("127.0.0.1", self._behind_port))
 
 
-class Socks5(_Threads):
+class Socks5(Threaded):
     """RFC 1928 without authentication, CONNECT to a name or an IPv4 address; it agrees after ``delay_s``."""
 
     def __init__(self, *, delay_s: float = 0.0) -> None:

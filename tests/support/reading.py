@@ -18,12 +18,10 @@ FRAMES = tcp_conversation([(0, b"GET / HTTP/1.1\r\n\r\n"), (1, b"x" * 3000)])
 END = option(0, b"")
 
 
-def read(raw: bytes, window_bytes: int = 64 << 20) -> tuple[CaptureFile, RawPackets]:
-    """All packets of a file in memory."""
-    capture = open_capture(io.BytesIO(raw))
-    tables = [window.packets for window in capture.windows(window_bytes)]
+def no_packets() -> RawPackets:
+    """A table without rows."""
     empty = np.empty(0, np.int64)
-    none = RawPackets(
+    return RawPackets(
         number=empty,
         captured_at=empty,
         data_offset=empty,
@@ -31,7 +29,13 @@ def read(raw: bytes, window_bytes: int = 64 << 20) -> tuple[CaptureFile, RawPack
         original_bytes=empty,
         interface=empty.astype(np.int32),
     )
-    return capture, RawPackets.concat([none, *tables])
+
+
+def read(raw: bytes, window_bytes: int = 64 << 20) -> tuple[CaptureFile, RawPackets]:
+    """All packets of a file in memory."""
+    capture = open_capture(io.BytesIO(raw))
+    tables = [window.packets for window in capture.windows(window_bytes)]
+    return capture, RawPackets.concat([no_packets(), *tables])
 
 
 def contents(raw: bytes, packets: RawPackets) -> list[Timed]:

@@ -16,7 +16,7 @@ from netdiag.capture.source import open_capture
 from netdiag.capture.writer import PcapngWriter
 from netdiag.wire.address import endpoint_of
 from netdiag.wire.decode import Decoder, decode, dissect
-from netdiag.wire.tables import Interface, RawPackets, Window
+from netdiag.wire.tables import Interface, Window
 from tests.support.encapsulations import DESTINATION_PORT, ENCAPSULATIONS, FOUR, PAYLOAD, SEQ, SOURCE_PORT, outer_udp
 from tests.support.packets import (
     ACK,
@@ -35,6 +35,7 @@ from tests.support.packets import (
     udp_frame,
     window_of,
 )
+from tests.support.reading import no_packets
 from tests.support.tools import needs_tshark
 
 
@@ -230,16 +231,7 @@ def test_endless_nesting_ends() -> None:
 
 
 def test_no_packets() -> None:
-    empty = np.empty(0, np.int64)
-    raw = RawPackets(
-        number=empty,
-        captured_at=empty,
-        data_offset=empty,
-        captured_bytes=empty,
-        original_bytes=empty,
-        interface=empty.astype(np.int32),
-    )
-    decoded = decode(Window(buffer=b"", packets=raw, interfaces=(), end_offset=0))
+    decoded = decode(Window(buffer=b"", packets=no_packets(), interfaces=(), end_offset=0))
     assert len(decoded.packets) == len(decoded.datagrams) == 0
 
 

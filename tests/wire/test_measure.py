@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netdiag.wire.stalls import StallKind
-from tests.support.conversation import CLIENT, MS, SERVER, SYN_OPTIONS, Conversation
+from tests.support.conversation import CLIENT, MS, SERVER, SYN_OPTIONS, Conversation, filled_window
 from tests.support.packets import ACK, FIN, RST, SYN
 
 
@@ -161,13 +161,7 @@ def test_zero_window(ends: bool) -> None:
 
 
 def test_a_filled_window_counts_until_it_opens() -> None:
-    talk = Conversation().opens()
-    talk.window[CLIENT] = 10
-    talk.acks(CLIENT)
-    talk.server(b"x" * 1000)
-    talk.server(b"x" * 280)
-    talk.after(40).acks(CLIENT)
-    wire = talk.wire()
+    wire = filled_window().wire()
     assert wire.connection().sides.server.window_full_ns == 40 * MS
     assert wire.connection().sides.client.zero_windows == 0
 

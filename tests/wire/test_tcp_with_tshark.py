@@ -12,7 +12,7 @@ import pytest
 from netdiag.wire.acks import keep_alives
 from netdiag.wire.tables import NONE, SegmentKind
 from netdiag.wire.window import full_windows, window_edges, zero_windows
-from tests.support.conversation import CLIENT, SERVER, Conversation, Wire, wire_of
+from tests.support.conversation import CLIENT, SERVER, Conversation, Wire, filled_window, wire_of
 from tests.support.packets import RST, SYN, Timed, pcap
 from tests.support.tools import needs_tshark
 
@@ -123,16 +123,6 @@ def zero_window() -> Conversation:
     talk.window[CLIENT] = 512
     talk.after(300).acks(CLIENT)
     return talk.closes()
-
-
-def filled_window() -> Conversation:
-    talk = Conversation().opens()
-    talk.window[CLIENT] = 10
-    talk.acks(CLIENT)
-    talk.server(b"x" * 1000)
-    talk.server(b"x" * 280)
-    talk.after(40).acks(CLIENT)
-    return talk
 
 
 def kept_alive() -> Conversation:
