@@ -12,7 +12,7 @@ import h11
 import hpack
 import pytest
 
-from netdiag.protocols import http1, http2
+from netdiag.protocols import h2_regular, http1, http2
 from netdiag.protocols.h2_section import assemble
 from netdiag.protocols.headers import make_field
 from netdiag.protocols.hpack_decoder import HpackDecoder
@@ -43,26 +43,28 @@ def http1_octets() -> tuple[list[Chunk], list[Chunk]]:
     return _chunks(client, 0.0), _chunks(server, 0.5)
 
 
-def http2_octets() -> tuple[list[Chunk], list[Chunk]]:
-    """The same on streams of one connection, as the hpack library encodes it."""
+def http2_octets(*, alike: bool = False) -> tuple[list[Chunk], list[Chunk]]:
+    """The same on streams of one connection, as the hpack library encodes it; ``alike``: every request and every answer the same."""
     client, server = frames.Headers(), frames.Headers()
-    asked, answered = [frames.PREFACE + frames.settings(s4=1 << 30)], [frames.settings(s3=100)]
+    asked = [frames.PREFACE + frames.settings(s4=1 << 30) + frames.window_update(0, 1 << 30)]
+    answered = [frames.settings(s3=100)]
     for i in range(REQUESTS):
         stream_id = 2 * i + 1
+        what = 0 if alike else i
         asked.append(
             client.frame(
                 stream_id,
-                [*frames.REQUEST[:3], (":path", f"/item/{i}"), ("user-agent", "curl/8.5.0"), ("accept", "*/*")],
+                [*frames.REQUEST[:3], (":path", f"/item/{what}"), ("user-agent", "curl/8.5.0"), ("accept", "*/*")],
                 end_stream=True,
             )
         )
         fields = [
             (":status", "200"),
             ("server", "nginx"),
-            ("date", f"Mon, 01 Jan 2024 00:{i // 6000:02d}:{i // 100 % 60:02d} GMT"),
+            ("date", f"Mon, 01 Jan 2024 00:{what // 6000:02d}:{what // 100 % 60:02d} GMT"),
             ("content-type", "text/plain"),
             ("content-length", "100"),
-            ("etag", f'"{i:x}"'),
+            ("etag", f'"{what:x}"'),
         ]
         answered.append(
             server.frame(stream_id, fields) + frames.frame(frames.DATA, frames.END_STREAM, stream_id, b"x" * 100)
@@ -110,7 +112,7 @@ def with_h2(client: list[Chunk]) -> None:
 
 
 def test_microseconds_a_request(capsys: pytest.CaptureFixture[str]) -> None:
-    h1_octets, h2_octets = http1_octets(), http2_octets()
+    h1_octets, h2_octets, alike = http1_octets(), http2_octets(), http2_octets(alike=True)
     blocks = [c.data[9:] for c in h2_octets[0][1:]]
 
     def own_hpack() -> None:
@@ -127,6 +129,9 @@ def test_microseconds_a_request(capsys: pytest.CaptureFixture[str]) -> None:
         ("HTTP/1 request and answer, netdiag", microseconds(lambda: http1.decode(*h1_octets))),
         ("HTTP/1 answer alone, h11 (with the request it writes)", microseconds(lambda: with_h11(*h1_octets))),
         ("HTTP/2 request and answer, netdiag", microseconds(lambda: http2.decode(*h2_octets))),
+        ("the same by columns", microseconds(lambda: h2_regular.decode(*h2_octets))),
+        ("HTTP/2 request and answer, all alike, netdiag", microseconds(lambda: http2.decode(*alike))),
+        ("the same by columns", microseconds(lambda: h2_regular.decode(*alike))),
         ("HTTP/2 request alone, h2 (with the 204 it writes)", microseconds(lambda: with_h2(h2_octets[0]))),
         ("field block of a request, netdiag", microseconds(own_hpack)),
         ("field block of a request, hpack", microseconds(library_hpack)),
