@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,21 +121,34 @@ def knobs() -> None:
     """List what --set, a query or a header can change."""
     from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.page import STRONG, Page
-    from netdiag.export.terminal.tables import Column, Row, table
     from netdiag.lab.behaviour import Behaviour
     from netdiag.lab.config import LabConfig
 
     page = Page(width_of(), ascii_only=ascii_only())
     for title, settings in (("of each answer", Behaviour()), ("of the server", LabConfig())):
         page.line((title, STRONG))
-        rows = [
-            Row((f.name, str(getattr(settings, f.name)), str(f.type).replace(" | None", "")))
-            for f in dataclasses.fields(settings)
-            if f.name != "behaviour"
-        ]
-        table(page, (Column("knob"), Column("default", flexible=True), Column("kind")), rows)
+        told = _field_texts(type(settings))
+        for field in dataclasses.fields(settings):
+            if field.name != "behaviour":
+                kind = str(field.type).replace(" | None", "")
+                text = " ".join(told.get(field.name, "").replace("``", "").split())
+                page.hanging(2, f"{field.name:21} ", f"{kind}, {getattr(settings, field.name)}.", text)
         page.blank()
     show(page.lines)
+
+
+def _field_texts(cls: type) -> dict[str, str]:
+    """What the source says under each field of a class."""
+    import ast
+    import inspect
+
+    (definition,) = ast.parse(inspect.getsource(cls)).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for field, after in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
+            found[field.target.id] = str(ast.literal_eval(after.value))
+    return found
 
 
 @lab.command("list")

@@ -99,4 +99,4 @@ class LabConfig:
     header_table_bytes: int | None = None
     """SETTINGS_HEADER_TABLE_SIZE; 0 switches dynamic compression off."""
     goaway_after: int | None = None
-    """GOAWAY with the so-manieth response."""
+    """GOAWAY with the response of this number."""

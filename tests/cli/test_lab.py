@@ -88,6 +88,8 @@ def test_a_knob_that_cannot_be_is_a_usage_error(setting: str) -> None:
 
 def test_knobs_are_listed(run: Run) -> None:
     shown = run("lab", "knobs").stdout
+    assert "wait_ms               float, 0.0. Until the final response head is written." in shown
+    assert max(map(len, shown.splitlines())) <= 80
     assert "wait_ms" in shown
     assert "settings_ms" in shown
 
