@@ -7,9 +7,10 @@ from typing import Any
 
 from netdiag.palette import INK, MUTED
 from netdiag.plot.lane import FONT, Lane, Rows, Scale
-from netdiag.plot.shapes import Box, add_boxes, add_lines, gaps, halo
+from netdiag.plot.shapes import Box, add_boxes, add_lines, halo
 from netdiag.plot.style import hue, ink_on
 from netdiag.records.exchange import Exchange
+from netdiag.records.gaps import gaps
 from netdiag.records.stream import EventKind
 from netdiag.records.timing import Method
 from netdiag.units import format_duration

@@ -42,18 +42,6 @@ def add_lines(axes: Any, lines: Sequence[tuple[tuple[float, float], tuple[float,
         axes.add_collection(LineCollection(list(lines), **look))
 
 
-def gaps(exchange: Exchange) -> list[tuple[int, int]]:
-    """The spans of an exchange that no phase covers."""
-    found, at = [], exchange.started_at
-    for phase in exchange.phases:
-        if phase.started_at > at:
-            found.append((at, phase.started_at))
-        at = max(at, phase.ended_at)
-    if exchange.ended_at > at:
-        found.append((at, exchange.ended_at))
-    return found
-
-
 def phase_legend(axes: Any, present: Iterable[str], **place: Any) -> None:
     """One patch per phase, in the order given."""
     handles = [Patch(label=name, **phase_look(name)) for name in present]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netdiag.palette import FAILURE, INK, MUTED
-from netdiag.plot.shapes import Box, add_boxes, add_lines, evidence_line, gaps, headline, phase_legend, titles
+from netdiag.plot.shapes import Box, add_boxes, add_lines, evidence_line, headline, phase_legend, titles
 from netdiag.plot.style import (
     BAND,
     WIDTH_IN,
@@ -22,6 +22,7 @@ from netdiag.plot.style import (
 )
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
+from netdiag.records.gaps import gaps
 from netdiag.records.labels import arm_name, connection_of, host_of, request_label, result_label
 from netdiag.records.timing import Method, PhaseName
 from netdiag.units import format_duration

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from netdiag.export.terminal.addresses import addresses_block
 from netdiag.export.terminal.bars import Axis, bar, gaps_bar, ticks
-from netdiag.export.terminal.notes import Notes, gaps, unattributed
+from netdiag.export.terminal.notes import Notes, unattributed
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.export.terminal.stream import server_block, stream_block
 from netdiag.palette import HATCHED, PHASE_HUES
@@ -16,6 +16,7 @@ from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
 from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.gaps import gaps
 from netdiag.records.labels import (
     arm_name,
     connection_of,

@@ -8,6 +8,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
+from netdiag.records.gaps import gaps
 from netdiag.records.labels import connection_of
 from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.timing import Clock, Method, Phase, PhaseName
@@ -174,18 +175,6 @@ def _clock(exchange: Exchange, phase: Phase) -> str:
     clocks = {p.clock for p in exchange.phases}
     best = next(clock for clock in _BEST_FIRST if clock in clocks)
     return "" if phase.clock is best or phase.name in _ONLY_THE_CLIENT_KNOWS else f"{phase.clock} clock"
-
-
-def gaps(exchange: Exchange) -> list[tuple[int, int]]:
-    """The spans of an exchange that no phase covers."""
-    found, at = [], exchange.started_at
-    for phase in exchange.phases:
-        if phase.started_at > at:
-            found.append((at, phase.started_at))
-        at = max(at, phase.ended_at)
-    if exchange.ended_at > at:
-        found.append((at, exchange.ended_at))
-    return found
 
 
 def unattributed(exchange: Exchange) -> str:
