@@ -11,6 +11,7 @@ import click
 
 from netdiag.cli.console import common_options
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
+from netdiag.collection import seldom
 from netdiag.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def analyze(**options: object) -> int:
     return run(AnalyzeOptions(**options))  # type: ignore[arg-type]
 
 
+@seldom()  # loading is when most objects are made
 def run(options: AnalyzeOptions) -> int:
     """Do what the options say; the exit code."""
     from netdiag.cli import exit_codes, outputs
