@@ -172,13 +172,13 @@ def decode_message(data: bytes) -> DnsMessage | None:
             name, pos = _name(data, 12)
             type_, class_ = struct.unpack_from(">HH", data, pos)
             pos += 4
-            for _ in range(min(questions, 8) - 1):
-                pos = _name(data, pos)[1] + 4
     except (_Damaged, struct.error):
         return _header_only(id_, flags, questions, answers, authorities, additionals)
     records: list[ResourceRecord] = []
     rcode, damaged = flags & 0xF, False
     try:
+        for _ in range(min(questions, 8) - 1):
+            pos = _name(data, pos)[1] + 4
         pos = _read_records(data, pos, answers, records)
         if additionals:
             pos = _skip_records(data, pos, authorities)

@@ -79,6 +79,14 @@ def test_names_that_break_the_rules_leave_the_question(owner: bytes) -> None:
     assert decoded.damaged
 
 
+def test_damage_in_a_second_question_leaves_the_first() -> None:
+    octets = bytearray(answer("www.example.com", a(pointer(12), "192.0.2.1")))
+    octets[4:6] = b"\0\2"
+    decoded = decode_message(bytes(octets[:33]) + b"\x3fcut")
+    assert decoded is not None
+    assert (decoded.name, decoded.type_name, decoded.response, decoded.damaged) == ("www.example.com", "A", True, True)
+
+
 def test_pointers_are_followed_sixteen_times_at_most() -> None:
     def chain(hops: int) -> bytes:
         # A TXT record whose data are pointers, each to the one before; the last record's owner begins at the newest of them.
