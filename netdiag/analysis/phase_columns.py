@@ -64,9 +64,7 @@ def split_columns(marks: MarkColumns, ended: Int64) -> BreakdownColumns:
         np.maximum(last, at, out=last)
     ended_at = np.maximum(np.where(ended == ABSENT, last, ended), started_at)
     going_on = _last_open(marks, ended)
-    cursor, claimed = started_at.copy(), np.zeros(len(ended), np.int64)
-    durations: dict[PhaseName, Int64] = {}
-    begins: dict[PhaseName, Int64] = {}
+    cursor, laid = started_at.copy(), _Laid(len(ended))
     for number, rule in enumerate(SPLITTER):
         if rule.start not in marks:
             continue
@@ -78,22 +76,34 @@ def split_columns(marks: MarkColumns, ended: Int64) -> BreakdownColumns:
         begin = np.minimum(np.maximum(np.minimum(start, end), cursor), ended_at)
         stop = np.minimum(np.maximum(end, begin), ended_at)
         cursor = np.where(there, stop, cursor)
-        length = np.where(there, stop - begin, 0)
-        claimed += length
-        before = durations.get(rule.phase)
-        if before is None:
-            durations[rule.phase] = np.where(there, length, NONE)
-            begins[rule.phase] = np.where(there, begin, ABSENT)
-        else:
-            begins[rule.phase] = np.where(there & (before == NONE), begin, begins[rule.phase])
-            durations[rule.phase] = np.where(there, np.maximum(before, 0) + length, before)
+        laid.add(rule.phase, there, begin, np.where(there, stop - begin, 0))
     return BreakdownColumns(
         started_at=started_at,
         ended_at=ended_at,
-        unattributed_ns=ended_at - started_at - claimed,
-        durations_ns=durations,
-        begins_at=begins,
+        unattributed_ns=ended_at - started_at - laid.claimed_ns,
+        durations_ns=laid.durations_ns,
+        begins_at=laid.begins_at,
     )
+
+
+class _Laid:
+    """Spans laid one after the other. A phase may have several: its length is their sum, its beginning that of the first."""
+
+    def __init__(self, count: int) -> None:
+        self.claimed_ns = np.zeros(count, np.int64)
+        self.durations_ns: dict[PhaseName, Int64] = {}
+        self.begins_at: dict[PhaseName, Int64] = {}
+
+    def add(self, phase: PhaseName, there: Bool, begin: Int64, length_ns: Int64) -> None:
+        """The span of a phase for the exchanges where it is; ``length_ns`` is 0 for the others."""
+        self.claimed_ns += length_ns
+        before = self.durations_ns.get(phase)
+        if before is None:
+            self.durations_ns[phase] = np.where(there, length_ns, NONE)
+            self.begins_at[phase] = np.where(there, begin, ABSENT)
+        else:
+            self.begins_at[phase] = np.where(there & (before == NONE), begin, self.begins_at[phase])
+            self.durations_ns[phase] = np.where(there, np.maximum(before, 0) + length_ns, before)
 
 
 def _applies(rule: Rule, marks: MarkColumns) -> Bool:

@@ -15,7 +15,7 @@ from netdiag.wire.options import syn_options
 from netdiag.wire.packet_count import unseen_packets
 from netdiag.wire.sequence import SYN
 from netdiag.wire.stalls import StallKind, Stalls
-from netdiag.wire.tables import NONE, Bool, Buffer, Int64, SegmentKind, Table
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, SegmentKind, Table
 
 _RETRANSMISSIONS = (
     SegmentKind.RETRANSMISSION,
@@ -127,17 +127,18 @@ def sides(flows: Flows, end: Close, zero: Bool, buffer: Buffer) -> SideTable:
         unseen_loss_ns=nothing,
         loss_beyond_ns=nothing,
         reordering_ns=nothing,
-        first_payload_at=_pick(packets.captured_at, first),
-        first_payload_packet=_pick(packets.number, first),
-        last_payload_at=_pick(packets.captured_at, last),
-        last_payload_packet=_pick(packets.number, last),
-        fin_at=_pick(packets.captured_at, end.fin_row),
-        fin_packet=_pick(packets.number, end.fin_row),
-        rst_at=_pick(packets.captured_at, end.rst_row),
-        rst_packet=_pick(packets.number, end.rst_row),
+        **_when("first_payload", packets, first),
+        **_when("last_payload", packets, last),
+        **_when("fin", packets, end.fin_row),
+        **_when("rst", packets, end.rst_row),
         hop_limit=_pick(packets.hop_limit.astype(np.int64), _first_rows(flows)),
         rst_hop_limit=_pick(packets.hop_limit.astype(np.int64), end.rst_row),
     )
+
+
+def _when(event: str, packets: Packets, rows: Int64) -> dict[str, Int64]:
+    """The columns that tell when something was seen, and in which packet."""
+    return {f"{event}_at": _pick(packets.captured_at, rows), f"{event}_packet": _pick(packets.number, rows)}
 
 
 def _payload_bytes(flows: Flows) -> Int64:

@@ -13,7 +13,7 @@ from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of, host_of, protocol_name, request_label, tls_version_name
 from netdiag.records.lanes import ExchangeLanes, LanePacket
-from netdiag.records.timing import PhaseName
+from netdiag.records.timing import Phase, PhaseName
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_duration, format_ms
 
@@ -77,6 +77,21 @@ def _ended(c: Connection) -> str:
     return "open" if c.close_reason is None else f"{c.close_reason}" + (f" by {c.closed_by}" if c.closed_by else "")
 
 
+_PHASE_COLUMNS = (
+    Column("phase"),
+    Column("ms", right=True),
+    Column("first", right=True),
+    Column("last", right=True),
+    Column("clock"),
+    Column("method"),
+)
+
+
+def _phase_row(phase: Phase) -> Row:
+    frames = _frame(phase.first_packet), _frame(phase.last_packet)
+    return Row((str(phase.name), format_ms(phase.duration_ns, digits=3), *frames, str(phase.clock), str(phase.method)))
+
+
 def packets_table(
     analysis: Analysis, exchange: Exchange, lanes: ExchangeLanes | None, *, width: int, ascii_only: bool = False
 ) -> list[Text]:
@@ -84,28 +99,7 @@ def packets_table(
     page = Page(width, ascii_only=ascii_only)
     connection = connection_of(analysis, exchange.connection_id)
     page.line((f"#{exchange.id}  {request_label(exchange)}", STRONG), f"  {host_of(exchange, connection)}")
-    phases = [
-        Row(
-            (
-                str(p.name),
-                format_ms(p.duration_ns, digits=3),
-                _frame(p.first_packet),
-                _frame(p.last_packet),
-                str(p.clock),
-                str(p.method),
-            )
-        )
-        for p in exchange.phases
-    ]
-    columns = (
-        Column("phase"),
-        Column("ms", right=True),
-        Column("first", right=True),
-        Column("last", right=True),
-        Column("clock"),
-        Column("method"),
-    )
-    table(page, columns, phases)
+    table(page, _PHASE_COLUMNS, [_phase_row(phase) for phase in exchange.phases])
     if lanes is not None and lanes.packets:
         page.blank()
         table(page, _PACKET_COLUMNS, [_packet_row(p, exchange) for p in lanes.packets[:_MOST_PACKETS]])
