@@ -181,7 +181,9 @@ class Streams:
         last: Moment,
         ended: bool,
     ) -> None:
-        """Its last octet."""
+        """Its last octet. Where the stream was closed meanwhile, nobody waits for it any more."""
+        if self._live.get(stream_id) is not stream:
+            return
         turn = stream.turn
         if side == CLIENT:
             turn.request_body_bytes += length - padding
@@ -294,6 +296,7 @@ class Streams:
         self._ledger.close(stream_id)
         if stream.sink is not None:
             stream.sink.finish(turn)
+            stream.sink = None
         elif turn.trailers or turn.grpc_status is None:
             turn.grpc_status = status_of(turn.trailers, turn.response_headers)
 

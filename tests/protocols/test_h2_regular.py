@@ -29,9 +29,9 @@ def carriers(turns: list[Turn]) -> list[tuple[int, int]]:
 
 def must_agree(by_columns: Conversation | None, chunks: tuple[list[Chunk], list[Chunk]]) -> bool:
     """Whether it was taken; it is what the other decoder says then."""
+    one_by_one = http2.decode(*chunks)
     if by_columns is None:
         return False
-    one_by_one = http2.decode(*chunks)
     assert list(by_columns.turns) == one_by_one.turns
     assert carriers(list(by_columns.turns)) == carriers(list(one_by_one.turns))
     assert by_columns.h2 == one_by_one.h2

@@ -161,3 +161,14 @@ def test_only_the_frame_whose_header_is_cut_began_in_the_chunk_before() -> None:
     client = stream((0, opening + first[:4]), (10, first[4:] + second))
     turns = http2.decode(client, stream((1, h2.settings()))).turns
     assert [(ms(t.request_first), ms(t.request_last)) for t in turns] == [(0, 10), (10, 10)]
+
+
+def test_a_stream_that_is_reset_in_the_middle_of_its_last_frame() -> None:
+    asks, answers = Headers(), Headers()
+    last = frame(h2.DATA, h2.END_STREAM, 1, b"data: 1\n\n" * 10)
+    asked = h2.PREFACE + h2.settings() + asks.frame(1, h2.REQUEST, end_stream=True)
+    begun = answers.frame(1, [(":status", "200"), ("content-type", "text/event-stream")]) + last[:50]
+    client = stream((0, asked), (5, h2.rst(1, 8)))
+    server = stream((0, h2.settings()), (2, begun), (6, last[50:]))
+    (turn,) = http2.decode(client, server).turns
+    assert (turn.end, turn.response_body_bytes, len(turn.events)) == (TurnEnd.RESET_BY_CLIENT, 0, 4)
