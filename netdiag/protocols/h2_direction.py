@@ -1,8 +1,8 @@
 """One direction of a regular HTTP/2 connection as columns: its chunks' times, its frames, what its header blocks say.
 
 Octets are joined and read block by block, and nothing of them is kept but what frames say. Regular is what needs no state but header
-compression: no octets missing, no padding, no CONTINUATION, no PUSH_PROMISE, no frame above the default size. All else is left to
-``http2.decode``, which knows what to make of it.
+compression: no octets missing, no padding, no CONTINUATION, no PUSH_PROMISE, no frame above the default size, and not millions of them.
+All else is left to ``http2.decode``, which knows what to make of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from netdiag.wire.octets import BIG32
 from netdiag.wire.tables import NONE, Int32, Int64, Table, UInt8
 
 BLOCK_BYTES = 1 << 20
+MOST_FRAMES = 1 << 22
+"""Each takes some sixty octets meanwhile, whatever it says; the decoder that takes one after the other needs none for most of them."""
 _SHARED_SECTIONS = 4096
 _PRIORITY_BYTES = 5
 _HEADER = np.dtype([("length_type", BIG32), ("flags", "u1"), ("stream", BIG32)])
@@ -223,7 +225,7 @@ class _Reader:
 
     def _read(self, block: _Block, data: bytes, base: int) -> bool:
         frames, self._next = _frames(block, data, base, self._next)
-        if not _regular(frames):
+        if not _regular(frames) or self._rows + len(frames) > MOST_FRAMES:
             return False
         frames = self._whole(frames, data, base)
         if not self._headers(frames, data, base):

@@ -120,6 +120,13 @@ def _many_requests(count: int) -> Iterator[list[Chunk]]:
     yield stream((0, h2.settings()), *((10.0 * i + 1, octets) for i, octets in enumerate(replies, 1)))
 
 
+def test_too_many_frames_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = [list(side) for side in _many_requests(20)]
+    assert h2_regular.decode(*sides) is not None
+    monkeypatch.setattr(h2_direction, "MOST_FRAMES", 20)
+    assert h2_regular.decode(*sides) is None
+
+
 def test_turns_are_a_sequence_that_can_be_sent_elsewhere() -> None:
     said = h2_regular.decode(*_many_requests(300))
     assert said is not None
