@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.protocols.h2_direction import Direction
 from netdiag.protocols.h2_frames import Flag, FrameType
+from netdiag.protocols.h2_tables import Direction
 from netdiag.protocols.h2_walk import HEADER_BYTES
 from netdiag.wire.tables import NONE, Bool, Int32, Int64
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netdiag.protocols.h2_direction import Direction
+from netdiag.protocols.h2_tables import Direction
 from netdiag.wire.tables import Int64
 
 _ROW_BITS = 32

@@ -14,11 +14,12 @@ import numpy as np
 
 from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Http2Facts
-from netdiag.protocols.h2_direction import Control, Direction, read_direction
+from netdiag.protocols.h2_direction import read_direction
 from netdiag.protocols.h2_facts import FactsKeeper, settings_of
 from netdiag.protocols.h2_paired import Paired, paired, streams_of
 from netdiag.protocols.h2_stalls import Initial, stalls_of
 from netdiag.protocols.h2_streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
+from netdiag.protocols.h2_tables import Control, Direction
 from netdiag.protocols.h2_turns import ColumnTurns, TurnTable
 from netdiag.protocols.turn import InterimMoment
 from netdiag.wire.chunk import Chunk

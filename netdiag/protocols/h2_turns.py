@@ -9,8 +9,8 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.protocols.grpc import status_of
-from netdiag.protocols.h2_direction import ChunkTimes
 from netdiag.protocols.h2_section import Section
+from netdiag.protocols.h2_tables import ChunkTimes
 from netdiag.protocols.headers import find
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.wire.chunk import Moment
