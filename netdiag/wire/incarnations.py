@@ -75,7 +75,7 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
         isn = _initial_sequence(packets, rows, _within(own[side], first, place), _within(acks[1 - side], first, place))
         if isn is None:
             continue
-        later = before_at is None or last_at > before_at
+        later = before_at is not None and last_at > before_at
         replayed = (
             later and _within(closing, first, place) is not None and _within(established, first, place) is not None
         )

@@ -100,6 +100,15 @@ def test_the_same_octets_replayed_are_another_connection() -> None:
     assert interleaved(first, again).flows.count == 2
 
 
+def test_a_syn_captured_after_what_it_opened_is_of_the_same_connection() -> None:
+    talk = Conversation().opens()
+    talk.client(b"hello")
+    talk.closes()
+    wire = wire_of([*talk.frames[1:], talk.frames[0]])
+    assert wire.flows.count == 1
+    assert wire.connection().syn_packet == len(talk.frames)
+
+
 def test_a_capture_merged_with_itself_has_each_packet_twice() -> None:
     talk = Conversation(numbered=True).opens()
     talk.client(b"hello")
