@@ -58,17 +58,13 @@ class Aead13:
         self._empty_aad = (draft_of(version) or 99) < 25
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
-        length = len(fragment)
-        aad = (
-            b""
-            if self._empty_aad
-            else bytes((content_type, version >> 8, version & 0xFF, length >> 8 & 0xFF, length & 0xFF))
-        )
+        header = content_type << 32 | version << 16 | len(fragment) & 0xFFFF
+        aad = b"" if self._empty_aad else header.to_bytes(5, "big")
         try:
             inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), fragment, aad)
         except (InvalidTag, ValueError):
             return None
-        if inner[-1:] == b"\0":
+        if inner and not inner[-1]:
             inner = inner.rstrip(b"\0")
         # RFC 8446 section 5.4: content, one octet of type, padding of zeros. Only zeros: no type at all.
         return (inner[-1], inner[:-1]) if inner else (0, b"")
