@@ -3,6 +3,7 @@ ranking of a capture must be equal. And how many connections take that way, so t
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from netdiag import api
+from netdiag.analysis import multiplexed
+from netdiag.analysis.multiplexed import Multiplexed
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.lab.builder.output import record
@@ -102,6 +105,26 @@ def test_scenarios(name: str, tmp_path: Path) -> None:
     path.write_bytes(record(bundled(name)).capture)
     ways = compare(path)
     assert ways.taken + ways.left > 0
+
+
+def test_what_is_known_of_them_can_be_sent_elsewhere_and_records_made_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Multiplexed] = []
+
+    class Noted(Multiplexed):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(multiplexed, "Multiplexed", Noted)
+    with columns_for_all():
+        api.analyze(next(path for path in CAPTURES if path.stem == "h2-several-streams"))
+    (here,) = made
+    there = Multiplexed.__new__(Multiplexed)
+    there.__dict__.update(pickle.loads(pickle.dumps(here.__dict__)))  # noqa: S301 (what was just written)
+    assert len(there) > 1
+    assert [there.draft(i).exchange(i) for i in range(len(there))] == [
+        here.draft(i).exchange(i) for i in range(len(here))
+    ]
 
 
 @needs_public_captures
