@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from netdiag.cli.console import common_options
+from netdiag.collection import seldom
 
 
 @click.command()
@@ -14,6 +15,7 @@ from netdiag.cli.console import common_options
     "--filter", "filters", multiple=True, metavar="KEY=VALUE", help="host=, port=, sni=, time=FROM..TO; repeatable."
 )
 @common_options
+@seldom()  # loading is when most objects are made
 def connections(file: str, keylog: str | None, filters: tuple[str, ...]) -> None:
     """List the connections of a capture file: who, what, how much, how far away, how it ended.
 

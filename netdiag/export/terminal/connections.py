@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -12,10 +13,12 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of, host_of, protocol_name, request_label, tls_version_name
-from netdiag.records.lanes import ExchangeLanes, LanePacket
 from netdiag.records.timing import Phase, PhaseName
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_duration, format_ms
+
+if TYPE_CHECKING:
+    from netdiag.records.lanes import ExchangeLanes, LanePacket
 
 _COLUMNS = (
     Column("#", right=True),
