@@ -53,7 +53,7 @@ def test_a_probe_that_is_ended_from_outside(start_lab: StartLab, tmp_path: Path,
     probe.send_signal(number)
     began_s = time.monotonic()
     assert probe.wait(10) == code
-    assert time.monotonic() - began_s < 3
+    assert time.monotonic() - began_s < (8 if number == signal.SIGINT else 3)  # ^C still gets its report
     settles(lambda: not recorders_in(tmp_path))
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     if number != signal.SIGKILL:
