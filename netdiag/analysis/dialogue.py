@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from netdiag.protocols.dns_pairing import TimedMessage
     from netdiag.protocols.h2_turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
-    from netdiag.protocols.tls.observe import Handshake
+    from netdiag.protocols.tls.moments import Handshake
 
 M = Milestone
 DNS_OVER_TLS, DNS_OVER_HTTPS = "dns-over-tls", "dns-over-https"

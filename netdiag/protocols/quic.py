@@ -20,9 +20,10 @@ from netdiag.protocols.quic_packet import (
     open_initial,
     version_name,
 )
-from netdiag.protocols.tls import handshake
+from netdiag.protocols.tls.client_hello import ClientHello, client_hello
 from netdiag.protocols.tls.names import group_name
 from netdiag.protocols.tls.names import version_name as tls_version_name
+from netdiag.protocols.tls.server_hello import ServerHello, server_hello
 from netdiag.protocols.tls.suites import suite_of
 from netdiag.records.connection import Connection, Side, Sides
 from netdiag.records.endpoint import Endpoint
@@ -100,10 +101,10 @@ class QuicConnection:
     retry_at: int | None = None
     versions_refused: tuple[int, ...] = ()
     """Versions that the server offered in a version negotiation."""
-    client_hello: handshake.ClientHello | None = None
+    client_hello: ClientHello | None = None
     client_hello_at: int | None = None
     client_hello_packet: int | None = None
-    server_hello: handshake.ServerHello | None = None
+    server_hello: ServerHello | None = None
     server_hello_at: int | None = None
     server_hello_packet: int | None = None
     zero_rtt_at: int | None = None
@@ -185,11 +186,11 @@ class QuicConnection:
         if side == 0 and self.client_hello is None:
             body = self._crypto[0].message(_CLIENT_HELLO)
             if body is not None:
-                self.client_hello = handshake.client_hello(body)
+                self.client_hello = client_hello(body)
                 self.client_hello_at, self.client_hello_packet = datagram.at, datagram.packet
         elif side == 1 and self.server_hello is None:
             body = self._crypto[1].message(_SERVER_HELLO)
-            hello = handshake.server_hello(body) if body is not None else None
+            hello = server_hello(body) if body is not None else None
             if hello is not None and hello.retry:
                 self.hello_retry_request = True
                 self._crypto = self._crypto[0], _Rest(self._crypto[1])

@@ -10,8 +10,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from netdiag.protocols.anomalies import AnomalyLog
+from netdiag.protocols.tls.assembler import Assembler
 from netdiag.protocols.tls.epochs import Epoch, EpochKind
-from netdiag.protocols.tls.handshake import Assembler
 from netdiag.protocols.tls.names import ContentType
 from netdiag.protocols.tls.plaintext import Plaintext
 from netdiag.protocols.tls.record_opener import Found, Opened, RecordOpener

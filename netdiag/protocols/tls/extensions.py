@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 
+from netdiag.protocols.tls.names import ExtensionType
+
 _HEADER = Struct(">HH")
 _U16 = Struct(">H")
 
@@ -79,3 +81,22 @@ def key_share_groups(data: bytes) -> tuple[int, ...]:
 def first_number(data: bytes | None) -> int | None:
     """The 16-bit number an extension begins with: selected version, selected group, selected identity."""
     return _U16.unpack_from(data)[0] if data is not None and len(data) >= 2 else None
+
+
+def extension_block(body: bytes, at: int) -> tuple[dict[int, bytes], str | None]:
+    """A two-octet length and the extensions after it, up to the end of the message."""
+    end = len(body)
+    if at + 2 > end:
+        return {}, "ends in the length of the extensions"
+    stop = at + 2 + _U16.unpack_from(body, at)[0]
+    if stop == end:
+        return read_block(body, at + 2, end)
+    found, damage = read_block(body, at + 2, min(stop, end))
+    return found, damage or f"extensions claim {stop - at - 2} octets, {end - at - 2} are there"
+
+
+def chosen_protocol(extensions: dict[int, bytes]) -> str | None:
+    """The one protocol of a server's ALPN extension (RFC 7301 section 3.1); None where absent."""
+    data = extensions.get(ExtensionType.ALPN)
+    names = protocol_names(data) if data else ()
+    return names[0] if names else None

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from netdiag.protocols.tls import grammar
+from netdiag.protocols.tls.client_hello import ClientHello, offered_versions
 from netdiag.protocols.tls.direction import Direction, Stage
 from netdiag.protocols.tls.epochs import EpochKind
-from netdiag.protocols.tls.handshake import ClientHello, offered_versions
 from netdiag.protocols.tls.keylog import MASTER
 from netdiag.protocols.tls.keys import CLIENT_APPLICATION, CLIENT_HANDSHAKE, EARLY, SERVER_APPLICATION, SERVER_HANDSHAKE
+from netdiag.protocols.tls.moments import Handshake
 from netdiag.protocols.tls.names import version_name
 from netdiag.protocols.tls.session import Session
 from netdiag.records.tls import EarlyData, TlsSession
-
-if TYPE_CHECKING:
-    from netdiag.protocols.tls.observe import Handshake
 
 _MISSED_MOST = (MASTER, CLIENT_APPLICATION, SERVER_APPLICATION, CLIENT_HANDSHAKE, SERVER_HANDSHAKE, EARLY)
 """Which of several missing secrets is named: the one whose absence hides most."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.protocols.tls.handshake import HELLO_RETRY_RANDOM
 from netdiag.protocols.tls.names import ExtensionType
+from netdiag.protocols.tls.server_hello import HELLO_RETRY_RANDOM
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
 from netdiag.wire.tables import NONE, Bool, Int64
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from netdiag.lazy_dataclass import dataclass
-from netdiag.protocols.tls import handshake as hs
+from netdiag.protocols.tls.assembler import message_header
+from netdiag.protocols.tls.client_hello import ClientHello
 from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.keylog import MASTER, PREMASTER, KeyLog
 from netdiag.protocols.tls.names import SSL3, ExtensionType, HandshakeType
+from netdiag.protocols.tls.server_hello import ServerHello
 from netdiag.protocols.tls.suites import Suite, suite_of
 from netdiag.wire.record_view import TlsRecordView
 
@@ -53,8 +55,8 @@ class Negotiation:
     )
 
     def __init__(self) -> None:
-        self.client: hs.ClientHello | None = None
-        self.server: hs.ServerHello | None = None
+        self.client: ClientHello | None = None
+        self.server: ServerHello | None = None
         self.encrypted_premaster: bytes | None = None
         """Body of the ClientKeyExchange."""
         self.server_done = False
@@ -69,7 +71,7 @@ class Negotiation:
         if kind not in _IN_TRANSCRIPT or len(self._client_messages) + len(self._server_messages) >= len(_IN_TRANSCRIPT):
             return
         messages = self._client_messages if from_client else self._server_messages
-        messages.append(hs.message_header(kind, body) + body)
+        messages.append(message_header(kind, body) + body)
 
     @property
     def transcript(self) -> bytes:
@@ -148,7 +150,7 @@ def connection_epochs(negotiation: Negotiation, master: bytes | None) -> tuple[E
     return first, second
 
 
-def _protections(suite: Suite, master: bytes, client: hs.ClientHello, server: hs.ServerHello) -> list[Protection]:
+def _protections(suite: Suite, master: bytes, client: ClientHello, server: ServerHello) -> list[Protection]:
     """Client's and server's; fewer where the cipher is not available."""
     from netdiag.protocols.tls.key_schedule import key_block
     from netdiag.protocols.tls.protection import protection12
@@ -170,7 +172,7 @@ def _protections(suite: Suite, master: bytes, client: hs.ClientHello, server: hs
     return [one for one in made if one is not None]
 
 
-def _open_protections(suite: Suite, server: hs.ServerHello) -> list[Protection]:
+def _open_protections(suite: Suite, server: ServerHello) -> list[Protection]:
     """Of a NULL suite, whose records can be read without keys."""
     from netdiag.protocols.tls.protection import null_without_keys
 
@@ -194,9 +196,7 @@ def master_of(keylog: KeyLog, negotiation: Negotiation, *, resumed: bool) -> byt
     return known or _from_premaster(keylog, negotiation, client, server)
 
 
-def _from_premaster(
-    keylog: KeyLog, negotiation: Negotiation, client: hs.ClientHello, server: hs.ServerHello
-) -> bytes | None:
+def _from_premaster(keylog: KeyLog, negotiation: Negotiation, client: ClientHello, server: ServerHello) -> bytes | None:
     from netdiag.protocols.tls.key_schedule import master_secret
 
     sealed = _sealed_start(negotiation.encrypted_premaster, server.version)
@@ -213,7 +213,7 @@ def _from_premaster(
     )
 
 
-def wants_premaster(keylog: KeyLog, client: hs.ClientHello | None) -> bool:
+def wants_premaster(keylog: KeyLog, client: ClientHello | None) -> bool:
     """Whether the ClientKeyExchange may have to be read before the master secret is known."""
     return bool(keylog.premasters) or (client is not None and PREMASTER in keylog.of(client.random))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from netdiag.protocols.tls import handshake as hs
+from netdiag.protocols.tls.client_hello import ClientHello, client_hello, ssl2_client_hello
 from netdiag.protocols.tls.direction import Direction
 from netdiag.protocols.tls.epochs import EpochKind
+from netdiag.protocols.tls.extensions import chosen_protocol
+from netdiag.protocols.tls.handshake import certificates, encrypted_extensions, key_exchange_group
 from netdiag.protocols.tls.names import (
     ContentType,
     ExtensionType,
@@ -15,18 +17,19 @@ from netdiag.protocols.tls.names import (
     is_tls13,
 )
 from netdiag.protocols.tls.negotiated import Negotiated
+from netdiag.protocols.tls.server_hello import ServerHello, draft_hello_retry_request, server_hello
 from netdiag.wire.record_view import TlsRecordView
 
 
 def _client_hello(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
-    _take_client_hello(said, side, hs.client_hello(body), record)
+    _take_client_hello(said, side, client_hello(body), record)
 
 
 def _ssl2_client_hello(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
-    _take_client_hello(said, side, hs.ssl2_client_hello(body), record)
+    _take_client_hello(said, side, ssl2_client_hello(body), record)
 
 
-def _take_client_hello(said: Negotiated, side: Direction, hello: hs.ClientHello | None, record: TlsRecordView) -> None:
+def _take_client_hello(said: Negotiated, side: Direction, hello: ClientHello | None, record: TlsRecordView) -> None:
     if hello is None:
         side.anomalies.add("ClientHello cannot be read", packet=record.first_packet, offset=record.stream_offset)
         return
@@ -43,14 +46,14 @@ def _take_client_hello(said: Negotiated, side: Direction, hello: hs.ClientHello 
 
 
 def _server_hello(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
-    _take_server_hello(said, side, hs.server_hello(body), record)
+    _take_server_hello(said, side, server_hello(body), record)
 
 
 def _draft_retry(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
-    _take_server_hello(said, side, hs.draft_hello_retry_request(body), record)
+    _take_server_hello(said, side, draft_hello_retry_request(body), record)
 
 
-def _take_server_hello(said: Negotiated, side: Direction, hello: hs.ServerHello | None, record: TlsRecordView) -> None:
+def _take_server_hello(said: Negotiated, side: Direction, hello: ServerHello | None, record: TlsRecordView) -> None:
     if hello is None or hello.damage:
         why = hello.damage if hello else "cannot be read"
         side.anomalies.add(f"ServerHello {why}", packet=record.first_packet, offset=record.stream_offset)
@@ -64,7 +67,7 @@ def _take_server_hello(said: Negotiated, side: Direction, hello: hs.ServerHello 
         _first_answer(said, side, hello, record)
 
 
-def _first_answer(said: Negotiated, side: Direction, hello: hs.ServerHello, record: TlsRecordView) -> None:
+def _first_answer(said: Negotiated, side: Direction, hello: ServerHello, record: TlsRecordView) -> None:
     said.negotiations[0].server = hello
     said.version = hello.version
     said.tls13 = is_tls13(hello.version)
@@ -76,8 +79,8 @@ def _first_answer(said: Negotiated, side: Direction, hello: hs.ServerHello, reco
 
 
 def _encrypted_extensions(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
-    extensions = hs.encrypted_extensions(body)
-    said.alpn = hs.chosen_protocol(extensions)
+    extensions = encrypted_extensions(body)
+    said.alpn = chosen_protocol(extensions)
     said.early_accepted = ExtensionType.EARLY_DATA in extensions
 
 
@@ -90,7 +93,7 @@ def _server_certificate(said: Negotiated, side: Direction, body: bytes, record: 
 def _server_key_exchange(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
     said.abbreviated = False
     if said.group is None and said.suite is not None:
-        group = hs.key_exchange_group(body, said.suite.exchange)
+        group = key_exchange_group(body, said.suite.exchange)
         said.group = group_name(group) if isinstance(group, int) else group
 
 
@@ -103,7 +106,7 @@ def _server_hello_done(said: Negotiated, side: Direction, body: bytes, record: T
 
 def _client_certificate(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:
     version = said.version or 0
-    said.client_certificate = bool(hs.certificates(body, version=version)) or bool(said.client_certificate)
+    said.client_certificate = bool(certificates(body, version=version)) or bool(said.client_certificate)
 
 
 def _client_key_exchange(said: Negotiated, side: Direction, body: bytes, record: TlsRecordView) -> None:

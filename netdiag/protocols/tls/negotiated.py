@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from netdiag.protocols.tls import handshake as hs
+from netdiag.protocols.tls.client_hello import ClientHello
 from netdiag.protocols.tls.keys import Negotiation
+from netdiag.protocols.tls.server_hello import ServerHello
 from netdiag.protocols.tls.suites import Suite, suite_of
 from netdiag.records.tls import Alert
 from netdiag.wire.record_view import TlsRecordView
@@ -26,7 +27,7 @@ class Negotiated:
         """Record that completes the first ClientHello."""
         self.last_client_hello_record: TlsRecordView | None = None
         """The same of the second one after a HelloRetryRequest; else the first."""
-        self.retry: hs.ServerHello | None = None
+        self.retry: ServerHello | None = None
         self.retry_record: TlsRecordView | None = None
         self.server_hello_record: TlsRecordView | None = None
         self.server_hello_index: int | None = None
@@ -46,12 +47,12 @@ class Negotiated:
         self.unsupported: Suite | None = None
 
     @property
-    def hello(self) -> hs.ClientHello | None:
+    def hello(self) -> ClientHello | None:
         """The first ClientHello (the last one of a retried handshake has the same random)."""
         return self.negotiations[0].client
 
     @property
-    def answer(self) -> hs.ServerHello | None:
+    def answer(self) -> ServerHello | None:
         """The real ServerHello of the first handshake."""
         return self.negotiations[0].server
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from netdiag.plain import plain
 from netdiag.protocols.tls import grammar
 from netdiag.protocols.tls.direction import Direction, Stage
 from netdiag.protocols.tls.facts import session_facts
 from netdiag.protocols.tls.keylog import KeyLog
+from netdiag.protocols.tls.moments import Handshake
 from netdiag.protocols.tls.session import Session
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.tls import TlsSession
@@ -17,44 +17,6 @@ from netdiag.wire.record_view import TlsRecordView
 
 _HANDSHAKE_RECORDS = 4_096
 """Records of one direction in which the end of the handshake is looked for."""
-
-
-@plain(frozen=True, slots=True, kw_only=True)
-class Handshake:
-    """The moments from which the ``tls`` phases are made; None where not captured or not knowable."""
-
-    client_hello_first: Moment | None = None
-    """First octet of the first ClientHello."""
-    client_hello_last: Moment | None = None
-    """Last octet of the last ClientHello: the second one where the server sent a HelloRetryRequest."""
-    hello_retry_request: Moment | None = None
-    server_hello: Moment | None = None
-    server_finished: Moment | None = None
-    """Record that completes the server's Finished (by ``method``)."""
-    client_finished: Moment | None = None
-    """Record that completes the client's Finished (by ``method``); ``seen_at`` is when its last octet was first sent."""
-    first_application: tuple[int | None, int | None] = (None, None)
-    """Index of the first record of application data, in the client's and in the server's records; post-handshake messages (tickets) may
-    come after the server's. None when there is none, or it cannot be told."""
-    first_early: int | None = None
-    """Index of the client's first record of 0-RTT data; None without, or when it cannot be told."""
-    method: str | None = None
-    """``exact`` or ``grammar``: how the Finished records are known; None when they are not."""
-
-    @property
-    def server_hello_deliverable(self) -> int | None:
-        """When the (real) ServerHello could be used."""
-        return None if self.server_hello is None else self.server_hello.deliverable_at
-
-    @property
-    def server_finished_deliverable(self) -> int | None:
-        """When the server's Finished could be used."""
-        return None if self.server_finished is None else self.server_finished.deliverable_at
-
-    @property
-    def client_finished_sent(self) -> int | None:
-        """When the client's Finished was first sent."""
-        return None if self.client_finished is None else self.client_finished.seen_at
 
 
 class TlsObservation:

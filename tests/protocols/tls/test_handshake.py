@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdiag.protocols.tls import handshake as hs
-from netdiag.protocols.tls.handshake import Assembler
+from netdiag.protocols.tls.assembler import LARGEST_MESSAGE, Assembler, message_header
+from netdiag.protocols.tls.client_hello import ClientHello, client_hello, offered_versions, ssl2_client_hello
+from netdiag.protocols.tls.handshake import certificates, encrypted_extensions, key_exchange_group
+from netdiag.protocols.tls.server_hello import HELLO_RETRY_RANDOM, draft_hello_retry_request, server_hello
 from tests.support.tls_peers import Settings, converse
 
 RANDOM = bytes(range(32))
@@ -36,24 +38,24 @@ def key_share(*groups: int) -> bytes:
     return extension(51, vector(b"".join(g.to_bytes(2, "big") + vector(bytes(32)) for g in groups)))
 
 
-def client_hello(*extensions: bytes, version: int = 0x0303, suites: bytes = b"\x13\x01\x13\x02") -> bytes:
+def client_octets(*extensions: bytes, version: int = 0x0303, suites: bytes = b"\x13\x01\x13\x02") -> bytes:
     body = version.to_bytes(2, "big") + RANDOM + vector(b"session", 1) + vector(suites) + vector(b"\0", 1)
     return body + (vector(b"".join(extensions)) if extensions else b"")
 
 
-def server_hello(*extensions: bytes, version: int = 0x0303, random: bytes = RANDOM) -> bytes:
+def server_octets(*extensions: bytes, version: int = 0x0303, random: bytes = RANDOM) -> bytes:
     return version.to_bytes(2, "big") + random + vector(b"id", 1) + b"\x13\x01\0" + vector(b"".join(extensions))
 
 
-def parsed(body: bytes) -> hs.ClientHello:
-    hello = hs.client_hello(body)
+def parsed(body: bytes) -> ClientHello:
+    hello = client_hello(body)
     assert hello is not None
     return hello
 
 
 def test_everything_a_client_hello_says() -> None:
     hello = parsed(
-        client_hello(
+        client_octets(
             sni(b"www.example.org"),
             alpn(b"h2", b"\x1a\x1a", b"http/1.1"),
             extension(43, vector(bytes.fromhex("0a0a03040303"), 1)),
@@ -78,21 +80,21 @@ def test_everything_a_client_hello_says() -> None:
 
 
 def test_a_hello_without_extensions() -> None:
-    hello = parsed(client_hello(version=0x0300))
+    hello = parsed(client_octets(version=0x0300))
     assert hello.damage is None
     assert (hello.server_name, hello.alpn, hello.versions) == (None, (), ())
-    assert hs.offered_versions(hello) == (0x0300,)
+    assert offered_versions(hello) == (0x0300,)
 
 
 @pytest.mark.parametrize(
     ("body", "damage"),
     [
-        (client_hello()[:36], "session id"),
-        (client_hello()[:45], "cipher suites"),
-        (client_hello(sni(b"a"))[:-1], "are left"),
-        (client_hello(sni(b"a")) + b"x", "claim"),
-        (client_hello()[:-1] + b"\0\1", "length of the extensions"),
-        (client_hello(sni(b"a") + b"\0\0\0"), "after the last extension"),
+        (client_octets()[:36], "session id"),
+        (client_octets()[:45], "cipher suites"),
+        (client_octets(sni(b"a"))[:-1], "are left"),
+        (client_octets(sni(b"a")) + b"x", "claim"),
+        (client_octets()[:-1] + b"\0\1", "length of the extensions"),
+        (client_octets(sni(b"a") + b"\0\0\0"), "after the last extension"),
     ],
 )
 def test_a_damaged_hello_keeps_what_comes_before(body: bytes, damage: str) -> None:
@@ -103,26 +105,26 @@ def test_a_damaged_hello_keeps_what_comes_before(body: bytes, damage: str) -> No
 
 
 def test_an_extension_that_claims_too_much_does_not_hide_those_before_it() -> None:
-    body = client_hello(sni(b"seen.example"), extension(99, b"")[:2] + b"\xff\xff")
+    body = client_octets(sni(b"seen.example"), extension(99, b"")[:2] + b"\xff\xff")
     assert parsed(body).server_name == "seen.example"
 
 
 def test_of_two_equal_extensions_the_first_counts() -> None:
-    assert parsed(client_hello(sni(b"first"), sni(b"second"))).server_name == "first"
+    assert parsed(client_octets(sni(b"first"), sni(b"second"))).server_name == "first"
 
 
 @pytest.mark.parametrize("name", [b"\x1b]0;x\x07", b"a\0b", "bücher".encode(), b"\xff" * 10])
 def test_hostile_names_are_shown_escaped(name: bytes) -> None:
-    shown = parsed(client_hello(sni(name), alpn(name))).server_name
+    shown = parsed(client_octets(sni(name), alpn(name))).server_name
     assert shown is not None
     assert shown.isascii()
 
 
 def test_server_hello_and_hello_retry_request() -> None:
-    body = server_hello(
+    body = server_octets(
         extension(43, b"\x03\x04"), extension(51, b"\x11\xec" + vector(bytes(32))), extension(41, b"\0\0")
     )
-    hello = hs.server_hello(body)
+    hello = server_hello(body)
     assert hello is not None
     assert (hello.version, hello.suite, hello.group, hello.selected_psk, hello.retry) == (
         0x0304,
@@ -131,21 +133,21 @@ def test_server_hello_and_hello_retry_request() -> None:
         True,
         False,
     )
-    retry = hs.server_hello(server_hello(extension(51, b"\0\x17"), random=hs.HELLO_RETRY_RANDOM))
+    retry = server_hello(server_octets(extension(51, b"\0\x17"), random=HELLO_RETRY_RANDOM))
     assert retry is not None
     assert (retry.retry, retry.group) == (True, 0x17)
-    assert hs.HELLO_RETRY_RANDOM.hex().startswith("cf21ad74e59a6111be1d8c021e65b891")
+    assert HELLO_RETRY_RANDOM.hex().startswith("cf21ad74e59a6111be1d8c021e65b891")
 
 
 def test_draft_hellos_had_neither_session_id_nor_compression() -> None:
     body = b"\x7f\x13" + RANDOM + b"\x13\x02" + vector(extension(40, b"\0\x1d" + vector(bytes(32))))
-    hello = hs.server_hello(body)
+    hello = server_hello(body)
     assert hello is not None
     assert (hello.version, hello.suite, hello.group, hello.damage) == (0x7F13, 0x1302, 0x1D, None)
-    retry = hs.draft_hello_retry_request(b"\x7f\x13\x13\x01" + vector(extension(40, b"\0\x17")))
+    retry = draft_hello_retry_request(b"\x7f\x13\x13\x01" + vector(extension(40, b"\0\x17")))
     assert retry is not None
     assert (retry.retry, retry.suite, retry.group) == (True, 0x1301, 0x17)
-    before19 = hs.draft_hello_retry_request(b"\x7f\x12" + vector(extension(40, b"\0\x17")))
+    before19 = draft_hello_retry_request(b"\x7f\x12" + vector(extension(40, b"\0\x17")))
     assert before19 is not None
     assert (before19.suite, before19.group) == (None, 0x17)
 
@@ -153,31 +155,31 @@ def test_draft_hellos_had_neither_session_id_nor_compression() -> None:
 def test_an_ssl2_compatible_client_hello() -> None:
     specs = b"\0\x00\x2f\0\x00\x0a\x07\x00\xc0"
     message = b"\x01\x03\x01" + struct.pack(">HHH", len(specs), 0, 16) + specs + bytes(range(16))
-    hello = hs.ssl2_client_hello(message)
+    hello = ssl2_client_hello(message)
     assert hello is not None
     assert (hello.legacy_version, hello.suite_numbers) == (0x0301, (0x002F, 0x000A))
     assert hello.random == bytes(16) + bytes(range(16))
-    assert hs.ssl2_client_hello(message[:-1]) is None
-    assert hs.ssl2_client_hello(b"\x02" + message[1:]) is None
+    assert ssl2_client_hello(message[:-1]) is None
+    assert ssl2_client_hello(b"\x02" + message[1:]) is None
 
 
 def test_server_key_exchange_groups() -> None:
-    assert hs.key_exchange_group(b"\x03\x00\x1drest", "ECDHE_RSA") == 0x1D
-    assert hs.key_exchange_group(b"\x01explicit", "ECDHE_RSA") is None
-    assert hs.key_exchange_group(vector(b"hint") + b"\x03\x00\x17", "ECDHE_PSK") == 0x17
-    assert hs.key_exchange_group(vector(b"\x7f" + bytes(127)), "DHE_RSA") == "dh-1023"
-    assert hs.key_exchange_group(vector(b"\x7f" + bytes(127))[:50], "DHE_RSA") is None
-    assert hs.key_exchange_group(b"", "RSA") is None
+    assert key_exchange_group(b"\x03\x00\x1drest", "ECDHE_RSA") == 0x1D
+    assert key_exchange_group(b"\x01explicit", "ECDHE_RSA") is None
+    assert key_exchange_group(vector(b"hint") + b"\x03\x00\x17", "ECDHE_PSK") == 0x17
+    assert key_exchange_group(vector(b"\x7f" + bytes(127)), "DHE_RSA") == "dh-1023"
+    assert key_exchange_group(vector(b"\x7f" + bytes(127))[:50], "DHE_RSA") is None
+    assert key_exchange_group(b"", "RSA") is None
 
 
 def test_certificates_of_both_kinds() -> None:
     chain = [b"leaf", b"issuer"]
     old = vector(b"".join(vector(c, 3) for c in chain), 3)
     new = vector(b"", 1) + vector(b"".join(vector(c, 3) + vector(b"ext") for c in chain), 3)
-    assert hs.certificates(old, version=0x0303) == chain
-    assert hs.certificates(new, version=0x0304) == chain
-    assert hs.certificates(old[:-1], version=0x0303) == chain[:1]
-    assert hs.certificates(b"", version=0x0304) == []
+    assert certificates(old, version=0x0303) == chain
+    assert certificates(new, version=0x0304) == chain
+    assert certificates(old[:-1], version=0x0303) == chain[:1]
+    assert certificates(b"", version=0x0304) == []
 
 
 # -- messages out of records ---------------------------------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def test_messages_do_not_depend_on_where_records_cut_them(cuts: list[int]) -> No
     found = []
     for start, end in pairwise(edges):
         found += list(assembler.feed(stream[start:end]))
-    assert [hs.message_header(kind, body) + body for kind, body in found] == HELLOS
+    assert [message_header(kind, body) + body for kind, body in found] == HELLOS
     assert not assembler.partial
 
 
@@ -216,9 +218,9 @@ def test_a_hostile_length_stops_at_once() -> None:
 
 def test_the_largest_message_in_single_octets_takes_linear_time() -> None:
     assembler = Assembler()
-    message = hs.message_header(11, bytes(hs.LARGEST_MESSAGE)) + bytes(hs.LARGEST_MESSAGE)
+    message = message_header(11, bytes(LARGEST_MESSAGE)) + bytes(LARGEST_MESSAGE)
     found = [m for at in range(len(message)) for m in assembler.feed(message[at : at + 1])]
-    assert [(kind, len(body)) for kind, body in found] == [(11, hs.LARGEST_MESSAGE)]
+    assert [(kind, len(body)) for kind, body in found] == [(11, LARGEST_MESSAGE)]
 
 
 # -- mutation ------------------------------------------------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ _EDITS = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 255)), max_siz
 
 @given(_EDITS, st.integers(0, 400))
 def test_mutated_client_hellos(edits: list[tuple[int, int]], cut: int) -> None:
-    hello = hs.client_hello(_mutated(HELLOS[0][4:], edits, cut))
+    hello = client_hello(_mutated(HELLOS[0][4:], edits, cut))
     if hello is not None:
         facts = (hello.server_name, hello.alpn, hello.versions, hello.groups, hello.key_shares, hello.suite_numbers)
         assert len(facts) == 6
@@ -245,11 +247,11 @@ def test_mutated_client_hellos(edits: list[tuple[int, int]], cut: int) -> None:
 
 @given(st.binary(max_size=300), st.sampled_from([0x0303, 0x0304, 0x7F13]))
 def test_any_octets_in_every_other_parser(data: bytes, version: int) -> None:
-    for read in (hs.client_hello, hs.server_hello, hs.draft_hello_retry_request, hs.ssl2_client_hello):
+    for read in (client_hello, server_hello, draft_hello_retry_request, ssl2_client_hello):
         hello = read(version.to_bytes(2, "big") + data)
         assert hello is None or len(hello.random) == 32
-    assert all(isinstance(one, bytes) for one in hs.certificates(data, version=version))
-    assert isinstance(hs.encrypted_extensions(data), dict)
+    assert all(isinstance(one, bytes) for one in certificates(data, version=version))
+    assert isinstance(encrypted_extensions(data), dict)
     for exchange in ("ECDHE_RSA", "DHE_RSA", "ECDHE_PSK", "RSA", ""):
-        group = hs.key_exchange_group(data, exchange)
+        group = key_exchange_group(data, exchange)
         assert group is None or isinstance(group, int | str)
