@@ -7,14 +7,13 @@ or SOCKS tunnel, STARTTLS. Each layer that can carry requests of its own is a ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from netdiag.analysis import decoders
 from netdiag.analysis.exchanges import delivered, handshake_marks, sent
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.peek import Peeked
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols import dns_transport, proxy_protocol, sniff
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
 from netdiag.protocols.turn import Turn

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.analysis.third_witness import server_report
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netdiag.analysis.sharing import Runner, one_by_one
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder, Dissected, dissect
 from netdiag.wire.distinct import distinct

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
@@ -15,7 +16,6 @@ from netdiag.analysis.reread import marks_of
 from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing, with_reads
 from netdiag.analysis.third_witness import server_report
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.endpoint import Endpoint

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from netdiag.analysis.marks import Mark
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.records.dns import NameResolution
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import InMemory, Loaded, Storage
 from netdiag.analysis.unreachable import unreachable
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution

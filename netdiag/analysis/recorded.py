@@ -8,6 +8,7 @@ application's own instant stands in. What only packets would show (name resoluti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from netdiag.analysis.dialogue import Dialogue
 from netdiag.analysis.exchanges import handshake_marks, turn_marks
 from netdiag.analysis.hearing import hear_all
 from netdiag.analysis.marks import Mark, Marks, Milestone
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.keylog import parse_keylog
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection, Side, Sides, Vantage

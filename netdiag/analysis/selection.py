@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution

@@ -8,11 +8,11 @@ window) and the client's own reading go before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from netdiag.analysis.held_up import HeldUp, Witnessed
 from netdiag.analysis.median import median
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.records.stream import EventKind, StallCause, StreamEvent, StreamStall
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64

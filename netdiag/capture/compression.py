@@ -10,12 +10,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from netdiag.capture.formats import LONGEST_MAGIC_BYTES, SAMPLE_BYTES, may_be_capture
 from netdiag.errors import CaptureFileError
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.tables import Buffer
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.tables import Interface

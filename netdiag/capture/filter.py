@@ -9,8 +9,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Iterator
-
-from netdiag.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 DNS_PORT, HTTPS_PORT = 53, 443
 SNAP_BYTES = 262_144

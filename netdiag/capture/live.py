@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
 from netdiag.capture.filter import CaptureFilter
 from netdiag.capture.marker import Beacon, Watcher, new_token
 from netdiag.errors import Unavailable
-from netdiag.lazy_dataclass import dataclass
 
 LIVE_S = 5.0
 """Longest wait for the first marker. dumpcap shows it after its ring block retires, 250 ms."""

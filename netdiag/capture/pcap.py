@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from netdiag.capture import chain
 from netdiag.capture.facts import MAX_PACKET_BYTES, FileFacts
 from netdiag.capture.plausible import NEAR_SECONDS, PcapHeads
-from netdiag.lazy_dataclass import dataclass
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Int64, Interface, RawPackets, Window
 

@@ -14,13 +14,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from netdiag.capture.dumpcap_backend import failure
 from netdiag.capture.filter import CaptureFilter
 from netdiag.capture.route import loopback_name
 from netdiag.errors import PrivilegeMissing, Unavailable
-from netdiag.lazy_dataclass import dataclass
 
 _Check = Callable[[], None]
 _LOOK_S = 10.0

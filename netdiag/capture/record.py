@@ -7,12 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from netdiag.capture.choose import live_capture, start_first, wide_capture
 from netdiag.capture.live import Captured, LiveCapture
 from netdiag.errors import OutputError, UsageError
-from netdiag.lazy_dataclass import dataclass
 
 _LOOK_S = 0.1
 

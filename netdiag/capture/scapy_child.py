@@ -15,12 +15,11 @@ import socket
 import struct
 import sys
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from netdiag.capture.filter import SNAP_BYTES
 from netdiag.capture.writer import PcapngWriter
-from netdiag.lazy_dataclass import dataclass
 from netdiag.wire.tables import Interface
 
 # asm-generic/socket.h, linux/if_packet.h

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ import click
 from netdiag.cli.console import common_options
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
 from netdiag.collection import seldom
-from netdiag.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from netdiag.cli.inputs import FilterWords, Input

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from netdiag.analysis.selection import Filter
 from netdiag.errors import UsageError
-from netdiag.lazy_dataclass import dataclass
 from netdiag.units import NS_PER_S
 
 STANDARD_INPUT = "-"

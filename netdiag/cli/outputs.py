@@ -6,11 +6,11 @@ import dataclasses
 import io
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netdiag.errors import OutputError, UsageError
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 
 if TYPE_CHECKING:

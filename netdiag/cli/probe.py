@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ import click
 from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
-from netdiag.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig

@@ -10,8 +10,8 @@ import json
 import struct
 from binascii import Error as Base64Error
 from binascii import a2b_base64
+from dataclasses import dataclass
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.llm_events import EventClassifier
 from netdiag.records.stream import EventKind
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.chunk import Chunk, Moment

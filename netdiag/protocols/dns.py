@@ -9,8 +9,8 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.dns_pairing import UNSPECIFIED, TimedMessage, pair
 from netdiag.protocols.dns_transport import OVER_TLS_PORT, PORT, is_over_https
 from netdiag.records.endpoint import Endpoint

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.dns import NameResolution
 from netdiag.records.endpoint import Endpoint
 

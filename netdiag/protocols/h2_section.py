@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netdiag.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from netdiag.protocols.headers import Field, find
 from netdiag.protocols.hpack_decoder import FieldBlock
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.conversation import CLIENT, SERVER, Http2Facts
 from netdiag.protocols.event_body import EventBody, open_event_body

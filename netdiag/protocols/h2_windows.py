@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netdiag.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from netdiag.protocols.conversation import WindowStall
 from netdiag.protocols.h2_frames import DEFAULT_WINDOW
 from netdiag.wire.chunk import Moment

@@ -11,10 +11,10 @@ same octets while the table is unchanged gives the same fields again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.hpack_huffman import HuffmanDecoder, HuffmanError
 
 F = TypeVar("F")

@@ -7,10 +7,10 @@ the middle), and keeps neither offsets nor times. The framing rules are those of
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.headers import Field, find, find_all, make_field, text_of
 from netdiag.wire.chunk import Moment
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols import http1_head as heads
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.headers import Field, printable

@@ -6,9 +6,8 @@ A connection is one pair of endpoints. Its client is who sent the first Initial 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.headers import text_of
 from netdiag.protocols.quic_packet import (
     LongHeader,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.key_schedule import expand_label
 
 VERSION_1 = 0x00000001

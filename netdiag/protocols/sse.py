@@ -5,7 +5,7 @@ Comments are events of their own here: they prove that the path is alive and oft
 
 from __future__ import annotations
 
-from netdiag.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 MAX_LINE_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.call import Call
 from netdiag.records.connection import Connection

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.tls import TlsSession

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.server_report import ServerReport
 from netdiag.records.stream import StreamTiming
 from netdiag.records.timing import ClockTimeline, Phase

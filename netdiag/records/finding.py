@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
-
-from netdiag.lazy_dataclass import dataclass
 
 
 class Severity(StrEnum):

@@ -5,9 +5,9 @@ Filled on request only (``api.lanes``): these exist once per packet, so an ``Ana
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
 

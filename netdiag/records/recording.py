@@ -7,9 +7,8 @@ and without a capture its writes and reads stand in for segments.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.call import AddressAttempt, Call
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.exchange import InterimResponse, Outcome

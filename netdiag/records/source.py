@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.recording import UnsupportedArm
 
 

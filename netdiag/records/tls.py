@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from netdiag.lazy_dataclass import dataclass
 
 
 class EarlyData(StrEnum):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-
-from netdiag.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

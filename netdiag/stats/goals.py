@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from netdiag.errors import UsageError
-from netdiag.lazy_dataclass import dataclass
 from netdiag.stats.proportion import lower_bound, trials_needed, upper_bound
 from netdiag.units import NS_PER_MS, format_ms
 

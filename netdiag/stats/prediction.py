@@ -6,9 +6,9 @@ A measured difference that is far from the predicted one is itself a finding: so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.stats.samples import Sample
 from netdiag.units import format_ms
 

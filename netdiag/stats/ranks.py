@@ -7,13 +7,12 @@ Why these: on skewed latencies their 95 % intervals keep their coverage from n =
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-
-from netdiag.lazy_dataclass import dataclass
 
 Samples = NDArray[np.float64]
 

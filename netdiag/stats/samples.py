@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange

@@ -6,11 +6,10 @@ new initial sequence number starts another one, exactly as Wireshark's ``tcp.str
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.wire.client_side import KnownBy, client_directions
 from netdiag.wire.incarnations import incarnation_starts
 from netdiag.wire.kept import kept

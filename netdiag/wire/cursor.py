@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.octets import BIG16, BIG32, LITTLE16, LITTLE32, OCTET, Octets
 from netdiag.wire.tables import NONE, Int64, Table

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire import icmp, layers, tcp, udp
 from netdiag.wire.codes import ICMP, ICMPV6, LINK_TYPE, TCP, Inner, name_of

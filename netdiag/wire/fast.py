@@ -4,12 +4,12 @@ length: one gather of whole rows per 8,192 packets."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.wire.address import hash_v6
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Int32, Int64, UInt64

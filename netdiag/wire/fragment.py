@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.cursor import Cursor, u8, u16
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets

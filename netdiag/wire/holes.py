@@ -7,11 +7,10 @@ elsewhere. A hole is the range of octets that a packet jumped over.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.sequence import SequenceSpace
 from netdiag.wire.tables import NONE, Int64

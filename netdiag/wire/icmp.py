@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.wire import layers
 from netdiag.wire.address import endpoint_keys
 from netdiag.wire.codes import TCP, UDP, Inner

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.records.connection import Connection, Side, Sides
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.client_side import KnownBy

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8

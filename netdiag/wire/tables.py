@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.plain import plain
 
 Int64 = NDArray[np.int64]

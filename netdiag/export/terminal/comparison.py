@@ -36,7 +36,9 @@ def comparison_lines(rows: Sequence[Comparison], *, width: int, ascii_only: bool
             page.blank()
         mine = [row for row in rows if (row.arm_a, row.arm_b) == (arm_a, arm_b)]
         how = "pair by pair" if mine[0].paired else "two samples"
-        page.line((f"{one_line(arm_b)} against {one_line(arm_a)}", STRONG), (f"   diff.: typical difference, {how}", MUTED))
+        page.line(
+            (f"{one_line(arm_b)} against {one_line(arm_a)}", STRONG), (f"   diff.: typical difference, {how}", MUTED)
+        )
         table(page, _COLUMNS, [_row(c) for c in sorted(mine, key=_place)])
         _basis(page, mine)
     return page.lines

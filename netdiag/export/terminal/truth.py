@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rich.text import Text
 
 from netdiag.export.terminal.page import GOOD, MUTED, STRONG, Page
 from netdiag.export.terminal.tables import Column, Row, table
-from netdiag.lazy_dataclass import dataclass
 from netdiag.sanitise import one_line
 from netdiag.units import NS_PER_MS, format_ms
 

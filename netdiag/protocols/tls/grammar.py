@@ -7,9 +7,9 @@ is not recognised; then the answer is None.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.names import ContentType, is_tls13
 from netdiag.protocols.tls.suites import Suite
 from netdiag.wire.record_view import TlsRecordView

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import dataclass
 from functools import lru_cache
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.names import SSL3, TLS12
 from netdiag.protocols.tls.suites import Suite
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.assembler import message_header
 from netdiag.protocols.tls.client_hello import ClientHello
 from netdiag.protocols.tls.epochs import Epoch, EpochKind

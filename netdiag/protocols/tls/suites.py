@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
-from netdiag.lazy_dataclass import dataclass
 from netdiag.protocols.tls.suite_names import suite_name
 
 
