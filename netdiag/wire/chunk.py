@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dataclasses import dataclass as value
 else:
-    from dataclasses import fields
-
-    from netdiag.lazy_dataclass import dataclass
+    from dataclasses import dataclass, fields
 
     def value(*, frozen, slots):
         """As ``dataclass``, but only the type checker holds that it is frozen: there is one for each segment, record or frame, and to be made
@@ -41,7 +39,7 @@ class Chunk:
     last_seen_at: int
     """First transmission of the last octet."""
     deliverable_at: int
-    """When a perfect client could use these octets (phases.md)."""
+    """When a perfect client could use these octets."""
     first_packet: int | None
     last_packet: int | None
     missing_before: int = 0
