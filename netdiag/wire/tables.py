@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Self
 
@@ -30,19 +30,19 @@ class Table:
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    """By name; ``dataclasses.fields`` would make a list of them each time."""
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     def take(self, rows: Any) -> Self:
         """The chosen rows: an index array, a mask or a slice (a slice copies nothing)."""
-        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return type(self)(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
     @classmethod
     def concat(cls, parts: list[Self]) -> Self:
         """All rows of the parts, in order. ``parts`` must not be empty."""
-        names = [f.name for f in fields(cls)]
-        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
