@@ -28,14 +28,14 @@ def http1(client: Octets, server: Octets) -> Conversation:
 
 def http2(client: Octets, server: Octets, *, upgraded_from: Turn | None = None) -> Conversation:
     """RFC 9113."""
-    from netdiag.protocols.http2 import decode
+    from netdiag.protocols.http2.frame_by_frame import decode
 
     return decode(client, server, upgraded_from=upgraded_from)
 
 
 def http2_by_columns(client: Octets, server: Octets) -> Conversation | None:
     """RFC 9113, with columns for turns where they are regular and many; None where it takes ``http2``, from the first octet on."""
-    from netdiag.protocols.h2_either import decode
+    from netdiag.protocols.http2.either import decode
 
     return decode(client, server)
 

@@ -27,7 +27,7 @@ from netdiag.wire.record_view import RecordRows, TlsRecordView
 
 if TYPE_CHECKING:
     from netdiag.protocols.dns_pairing import TimedMessage
-    from netdiag.protocols.h2_turns import ColumnTurns
+    from netdiag.protocols.http2.columns.turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
     from netdiag.protocols.tls.moments import Handshake
 

@@ -18,7 +18,7 @@ from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import Ending, by_status, ending_of
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.analysis.requests import ClosedWindows, settings_at
-from netdiag.protocols.h2_turns import ColumnTurns
+from netdiag.protocols.http2.columns.turns import ColumnTurns
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
 from netdiag.wire.distinct import distinct

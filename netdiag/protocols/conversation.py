@@ -11,7 +11,7 @@ from netdiag.records.anomaly import Anomaly
 from netdiag.wire.chunk import Chunk, Moment
 
 if TYPE_CHECKING:
-    from netdiag.protocols.h2_turns import ColumnTurns
+    from netdiag.protocols.http2.columns.turns import ColumnTurns
 
 CLIENT = 0
 SERVER = 1

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from netdiag.protocols.h2_frames import PREFACE, surely_frames
+from netdiag.protocols.http2.frames import PREFACE, surely_frames
 from netdiag.wire.chunk import Chunk
 
 PREFIX_BYTES = 64

@@ -18,8 +18,9 @@ from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.lab.builder.output import record
 from netdiag.lab.scenario import bundled
-from netdiag.protocols import h2_either, h2_regular
 from netdiag.protocols.conversation import Conversation
+from netdiag.protocols.http2 import either as h2_either
+from netdiag.protocols.http2.columns import regular as h2_regular
 from netdiag.protocols.tls.direction import Direction
 from netdiag.records.exchange_table import outcome_counts, slowest
 from netdiag.stats.distribution import statistics

@@ -74,10 +74,10 @@ def modules_of(arguments: list[str]) -> set[str]:
 def test_a_small_capture_in_clear_text_loads_what_it_needs() -> None:
     loaded = modules_of(["analyze", str(CAPTURES / "clear-text-h2.pcapng")])
     assert loaded & NEVER_FOR_CLEAR_TEXT == set()
-    assert "netdiag.protocols.http2" in loaded
+    assert "netdiag.protocols.http2.frame_by_frame" in loaded
 
 
 def test_a_capture_loads_the_decoders_of_what_it_speaks() -> None:
     loaded = modules_of(["analyze", str(CAPTURES / "built-dns-h1.pcapng")])
     assert {"netdiag.protocols.dns", "netdiag.protocols.http1"} <= loaded
-    assert not {"netdiag.protocols.http2", "netdiag.protocols.quic", "netdiag.protocols.socks"} & loaded
+    assert not {"netdiag.protocols.http2.frame_by_frame", "netdiag.protocols.quic", "netdiag.protocols.socks"} & loaded

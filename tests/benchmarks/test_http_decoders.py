@@ -12,10 +12,12 @@ import h11
 import hpack
 import pytest
 
-from netdiag.protocols import h2_regular, http1, http2
-from netdiag.protocols.h2_section import assemble
+from netdiag.protocols import http1
 from netdiag.protocols.headers import make_field
-from netdiag.protocols.hpack_decoder import HpackDecoder
+from netdiag.protocols.http2 import frame_by_frame as http2
+from netdiag.protocols.http2.columns import regular as h2_regular
+from netdiag.protocols.http2.hpack_decoder import HpackDecoder
+from netdiag.protocols.http2.section import assemble
 from netdiag.wire.chunk import Chunk
 from tests.support import h2_bytes as frames
 from tests.support.http_bytes import chunk, head

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netdiag.protocols import http1, http2
+from netdiag.protocols import http1
 from netdiag.protocols.conversation import Conversation
+from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.wire.chunk import Chunk
 from tests.support import h2_bytes

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from netdiag.protocols import dns, http1, http2, socks
+from netdiag.protocols import dns, http1, socks
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.event_body import open_event_body
+from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.quic import QuicDatagram, observe
 from netdiag.protocols.server_reports import read_headers
 from netdiag.protocols.sniff import identify

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netdiag.protocols import http2
 from netdiag.protocols.conversation import Conversation
+from netdiag.protocols.http2 import frame_by_frame as http2
 from tests.support.h2_bytes import Pair
 from tests.support.http_bytes import MS
 

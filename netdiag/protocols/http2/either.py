@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from netdiag.protocols import h2_frames as h2
-from netdiag.protocols import h2_regular, http2
 from netdiag.protocols.conversation import Conversation
+from netdiag.protocols.http2 import frame_by_frame as http2
+from netdiag.protocols.http2 import frames as h2
+from netdiag.protocols.http2.columns import regular as h2_regular
 from netdiag.wire.chunk import Chunk
 
 WORTH_BYTES = 4096

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.headers import printable
+from netdiag.protocols.http2 import frames as h2
 from netdiag.wire.chunk import Chunk, Moment
 
 _NO_DATA = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.protocols.headers import Field
-from netdiag.protocols.hpack_decoder import HpackDecoder
+from netdiag.protocols.http2.hpack_decoder import HpackDecoder
 from netdiag.wire.tables import Int64
 
 _WORDS = 2

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from netdiag.protocols.conversation import CLIENT, SERVER, WindowStall
-from netdiag.protocols.h2_frames import Flag, FrameType
-from netdiag.protocols.h2_paired import FAR, Paired
-from netdiag.protocols.h2_room import Granted, Initial, Sent, always_room
-from netdiag.protocols.h2_turns import NearMoments
-from netdiag.protocols.h2_windows import WindowLedger
+from netdiag.protocols.http2.columns.paired import FAR, Paired
+from netdiag.protocols.http2.columns.room import Granted, Initial, Sent, always_room
+from netdiag.protocols.http2.columns.turns import NearMoments
+from netdiag.protocols.http2.frames import Flag, FrameType
+from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.wire.tables import NONE, Int64
 
 __all__ = ["Initial", "stalls_of"]

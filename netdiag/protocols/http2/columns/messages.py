@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.protocols.h2_frames import Flag, FrameType
-from netdiag.protocols.h2_tables import Direction
-from netdiag.protocols.h2_walk import HEADER_BYTES
+from netdiag.protocols.http2.columns.tables import Direction
+from netdiag.protocols.http2.columns.walk import HEADER_BYTES
+from netdiag.protocols.http2.frames import Flag, FrameType
 from netdiag.wire.tables import NONE, Bool, Int32, Int64
 
 PlacesOf = Callable[[Int32 | Int64], Int64]

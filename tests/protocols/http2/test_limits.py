@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netdiag.protocols import http2
-from netdiag.protocols.h2_streams import MAX_LIVE_STREAMS
+from netdiag.protocols.http2 import frame_by_frame as http2
+from netdiag.protocols.http2.streams import MAX_LIVE_STREAMS
 from netdiag.protocols.turn import TurnEnd
 from tests.support import h2_bytes as h2
 from tests.support.h2_bytes import Headers, frame

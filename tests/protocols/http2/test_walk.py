@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdiag.protocols.h2_walk import HEADER_BYTES, frame_starts
+from netdiag.protocols.http2.columns.walk import HEADER_BYTES, frame_starts
 from tests.support.h2_bytes import frame
 
 _SIZES = st.lists(st.sampled_from([0, 1, 3, 8, 9, 40, 70_000]), max_size=120)

@@ -1,10 +1,10 @@
-"""Which of two frames of the two directions of an HTTP/2 connection came first, by columns: as ``http2.decode`` takes their chunks."""
+"""Which of two frames of the two directions of an HTTP/2 connection came first, by columns: as ``frame_by_frame.decode`` takes their chunks."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from netdiag.protocols.h2_tables import Direction
+from netdiag.protocols.http2.columns.tables import Direction
 from netdiag.wire.tables import Int64
 
 _ROW_BITS = 32

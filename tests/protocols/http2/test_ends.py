@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdiag.protocols import http2
+from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.turn import TurnEnd
 from tests.support import h2_bytes as h2
 from tests.support.h2_bytes import Headers

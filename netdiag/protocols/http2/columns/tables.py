@@ -6,7 +6,7 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.protocols.event_body import EventBody
-from netdiag.protocols.h2_section import Section
+from netdiag.protocols.http2.section import Section
 from netdiag.wire.chunk import Moment
 from netdiag.wire.tables import NONE, Int32, Int64, Table, UInt8
 

@@ -9,9 +9,9 @@ from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.conversation import CLIENT, SERVER, Http2Facts
 from netdiag.protocols.event_body import EventBody, open_event_body
 from netdiag.protocols.grpc import status_of
-from netdiag.protocols.h2_frames import ErrorCode
-from netdiag.protocols.h2_section import Section
-from netdiag.protocols.h2_windows import WindowLedger
+from netdiag.protocols.http2.frames import ErrorCode
+from netdiag.protocols.http2.section import Section
+from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.wire.chunk import Moment
 

@@ -1,6 +1,6 @@
 """Whether the flow-control windows of a regular HTTP/2 connection always had room, by columns (RFC 9113 section 5.2).
 
-Where one was nearly used up, ``h2_windows`` keeps the ledger of who waited for whom.
+Where one was nearly used up, ``windows`` keeps the ledger of who waited for whom.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.protocols.h2_frames import DEFAULT_WINDOW
-from netdiag.protocols.h2_windows import NEARLY_CLOSED
+from netdiag.protocols.http2.frames import DEFAULT_WINDOW
+from netdiag.protocols.http2.windows import NEARLY_CLOSED
 from netdiag.wire.chunk import Moment
 from netdiag.wire.tables import Bool, Int64
 

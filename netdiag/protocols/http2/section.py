@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netdiag.protocols.headers import Field, find
-from netdiag.protocols.hpack_decoder import FieldBlock
+from netdiag.protocols.http2.hpack_decoder import FieldBlock
 
 
 @dataclass(frozen=True, slots=True)

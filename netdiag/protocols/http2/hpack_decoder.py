@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from netdiag.protocols.hpack_huffman import HuffmanDecoder, HuffmanError
+from netdiag.protocols.http2.hpack_huffman import HuffmanDecoder, HuffmanError
 
 F = TypeVar("F")
 B = TypeVar("B")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdiag.protocols.hpack_decoder import FieldBlock, HpackDecoder, HpackError
-from netdiag.protocols.hpack_huffman import HuffmanDecoder, HuffmanError
+from netdiag.protocols.http2.hpack_decoder import FieldBlock, HpackDecoder, HpackError
+from netdiag.protocols.http2.hpack_huffman import HuffmanDecoder, HuffmanError
 
 Pair = tuple[bytes, bytes]
 

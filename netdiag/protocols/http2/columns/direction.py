@@ -14,15 +14,15 @@ from operator import attrgetter
 
 import numpy as np
 
-from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.event_body import EventBody, may_be_events, open_event_body
-from netdiag.protocols.h2_blocks import decoded
-from netdiag.protocols.h2_section import Section, assemble
-from netdiag.protocols.h2_tables import ChunkTimes, Control, Direction, Frames
-from netdiag.protocols.h2_walk import HEADER_BYTES, frame_starts
 from netdiag.protocols.headers import Field, make_field
-from netdiag.protocols.hpack_decoder import FieldBlock, HpackDecoder, HpackError
+from netdiag.protocols.http2 import frames as h2
+from netdiag.protocols.http2.columns.blocks import decoded
+from netdiag.protocols.http2.columns.tables import ChunkTimes, Control, Direction, Frames
+from netdiag.protocols.http2.columns.walk import HEADER_BYTES, frame_starts
+from netdiag.protocols.http2.hpack_decoder import FieldBlock, HpackDecoder, HpackError
+from netdiag.protocols.http2.section import Section, assemble
 from netdiag.wire.chunk import Chunk, Moment
 from netdiag.wire.octets import BIG32
 from netdiag.wire.tables import NONE, Int64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netdiag.protocols import http1, http2
+from netdiag.protocols import http1
+from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.turn import TurnEnd
 from tests.support import h2_bytes as h2
 from tests.support.h2_bytes import Headers, frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netdiag.protocols.conversation import WindowStall
-from netdiag.protocols.h2_frames import DEFAULT_WINDOW
+from netdiag.protocols.http2.frames import DEFAULT_WINDOW
 from netdiag.wire.chunk import Moment
 
 # Senders leave a remainder unused rather than send a very small frame.

@@ -11,16 +11,16 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Http2Facts
-from netdiag.protocols.h2_facts import FactsKeeper, settings_of
-from netdiag.protocols.h2_reader import FrameReader
-from netdiag.protocols.h2_section import UNKNOWN, Section, assemble
-from netdiag.protocols.h2_streams import Stream, Streams
-from netdiag.protocols.h2_windows import WindowLedger
 from netdiag.protocols.headers import Field, find, make_field
-from netdiag.protocols.hpack_decoder import HpackDecoder, HpackError
+from netdiag.protocols.http2 import frames as h2
+from netdiag.protocols.http2.facts import FactsKeeper, settings_of
+from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
+from netdiag.protocols.http2.reader import FrameReader
+from netdiag.protocols.http2.section import UNKNOWN, Section, assemble
+from netdiag.protocols.http2.streams import Stream, Streams
+from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.protocols.turn import Turn
 from netdiag.wire.chunk import Chunk, Moment
 
@@ -115,7 +115,7 @@ class _Connection:
 
 
 class _Direction:
-    """Takes one side's frames (see ``h2_reader.FrameHandler``)."""
+    """Takes one side's frames (see ``reader.FrameHandler``)."""
 
     def __init__(self, connection: _Connection, side: int) -> None:
         self._connection = connection

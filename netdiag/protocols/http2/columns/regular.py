@@ -1,6 +1,6 @@
 """A regular HTTP/2 connection by columns: streams that ask once and are answered, as nearly all are.
 
-Both directions are read as tables of frames (``h2_direction``), and turns are what sorting those by stream gives. That holds for as long as
+Both directions are read as tables of frames (``direction``), and turns are what sorting those by stream gives. That holds for as long as
 nothing happened for which the state of the connection at that instant matters: a stream that was reset, a GOAWAY that concerns one, frames
 on streams that nobody opened or that have ended. Such a connection belongs to ``http2.decode``, as does one that lacks octets. Here the answer
 is None then; it never is another one than that decoder's.
@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.conversation import CLIENT, SERVER, Conversation, Http2Facts
-from netdiag.protocols.h2_direction import read_direction
-from netdiag.protocols.h2_facts import FactsKeeper, settings_of
-from netdiag.protocols.h2_paired import Paired, paired, streams_of
-from netdiag.protocols.h2_stalls import Initial, stalls_of
-from netdiag.protocols.h2_streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
-from netdiag.protocols.h2_tables import Control, Direction
-from netdiag.protocols.h2_turns import ColumnTurns, TurnTable
+from netdiag.protocols.http2 import frames as h2
+from netdiag.protocols.http2.columns.direction import read_direction
+from netdiag.protocols.http2.columns.paired import Paired, paired, streams_of
+from netdiag.protocols.http2.columns.stalls import Initial, stalls_of
+from netdiag.protocols.http2.columns.tables import Control, Direction
+from netdiag.protocols.http2.columns.turns import ColumnTurns, TurnTable
+from netdiag.protocols.http2.facts import FactsKeeper, settings_of
+from netdiag.protocols.http2.streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
 from netdiag.protocols.turn import InterimMoment
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.tables import NONE, Int32, Int64

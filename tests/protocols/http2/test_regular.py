@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdiag.protocols import h2_direction, h2_either, h2_regular, http2
 from netdiag.protocols.conversation import Conversation
+from netdiag.protocols.http2 import either as h2_either
+from netdiag.protocols.http2 import frame_by_frame as http2
+from netdiag.protocols.http2.columns import direction as h2_direction
+from netdiag.protocols.http2.columns import regular as h2_regular
 from netdiag.protocols.turn import Turn
 from netdiag.wire.chunk import Chunk, Moment
 from tests.support import h2_bytes as h2

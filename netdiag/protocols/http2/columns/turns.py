@@ -9,9 +9,9 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.protocols.grpc import status_of
-from netdiag.protocols.h2_section import Section
-from netdiag.protocols.h2_tables import ChunkTimes
 from netdiag.protocols.headers import find
+from netdiag.protocols.http2.columns.tables import ChunkTimes
+from netdiag.protocols.http2.section import Section
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.wire.chunk import Moment
 from netdiag.wire.tables import NONE, Bool, Int32, Int64, Table

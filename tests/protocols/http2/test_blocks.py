@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdiag.protocols import h2_blocks
-from netdiag.protocols.h2_section import assemble
 from netdiag.protocols.headers import make_field
-from netdiag.protocols.hpack_decoder import HpackDecoder, HpackError
+from netdiag.protocols.http2.columns import blocks as h2_blocks
+from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
+from netdiag.protocols.http2.section import assemble
 
 _FIELDS = st.lists(
     st.tuples(st.sampled_from(["a", "bb", ":status"]), st.sampled_from(["1", "2", "long value"]), st.booleans()),

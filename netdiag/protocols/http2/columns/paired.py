@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.protocols import h2_frames as h2
 from netdiag.protocols.conversation import CLIENT, SERVER
-from netdiag.protocols.h2_messages import Messages, messages
-from netdiag.protocols.h2_order import Order
-from netdiag.protocols.h2_tables import Direction
+from netdiag.protocols.http2 import frames as h2
+from netdiag.protocols.http2.columns.messages import Messages, messages
+from netdiag.protocols.http2.columns.order import Order
+from netdiag.protocols.http2.columns.tables import Direction
 from netdiag.wire.tables import NONE, Int32, Int64
 
 FAR = np.iinfo(np.int64).max
