@@ -319,3 +319,13 @@ def test_wide_characters_count_double() -> None:
     e = fabricated.exchange("wait 10", path="/" + "中" * 80)
     lines = report(fabricated.analysis(e), width=60)
     assert max(cell_len(line.plain) for line in lines) <= 60
+
+
+def test_of_a_long_path_the_end_is_shown() -> None:
+    analysis = made("keyless")
+    source = replace(
+        analysis.source, kind="file", path="/a/long/way/to/where/it/lies/within/many/folders/slow-call.pcapng"
+    )
+    first = text(replace(analysis, source=source), width=60).splitlines()[0]
+    assert first.startswith("…")
+    assert "folders/slow-call.pcapng  " in first

@@ -16,6 +16,7 @@ from netdiag.units import format_duration
 _SAMPLE = 40
 """Making a record takes its time: so many are looked at. They are neighbours, because what is far apart in a large capture costs more."""
 _MOST_ANOMALIES = 3
+_LEAST_PATH = 20
 
 
 def hosts(analysis: Analysis) -> list[str]:
@@ -38,7 +39,9 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
     facts = [(f"  {fact}", "") for fact in _tls_facts(analysis)]
     host: list[Piece] = [(names[0], STRONG), *facts] if len(names) == 1 else []
     if source.path is not None:
-        page.spread([(one_line(source.path, most=200), STRONG), (f"  {_file_facts(source)}", MUTED)], right, fold=True)
+        about = f"  {_file_facts(source)}"
+        name = _end_of(one_line(source.path, most=1000), page.width - len(about))
+        page.spread([(name, STRONG), (about, MUTED)], right, fold=True)
         if host:
             page.line(*host)
     elif host:
@@ -46,6 +49,11 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
     else:
         page.spread([(f"{len(names)} hosts" if names else source.kind, STRONG)], right, fold=True)
     _warnings(page, analysis)
+
+
+def _end_of(path: str, most: int) -> str:
+    """The file's name matters more than where the folders begin."""
+    return path if len(path) <= most else "…" + path[len(path) - max(most, _LEAST_PATH) + 1 :]
 
 
 def evidence(source: Source) -> str:
