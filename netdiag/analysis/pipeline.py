@@ -62,7 +62,7 @@ def analyse(
     kept = storage or InMemory()
     gathered = gather(windows, lambda packets, end: kept.add(packets, end / max(size_bytes, end, 1)), run)
     ends_at = gathered.last_at or 0
-    load = [partial(_group, one, gathered) for one in kept.partitions()]
+    load = [partial(_group, one, gathered) for one in kept.partitions(run)]
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
     known = _addresses(names.resolutions(messages))
     context = Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals={})

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES
 from netdiag.wire.tables import Buffer, Int64, Packets
 
@@ -32,7 +33,7 @@ class Storage(Protocol):
         """The packets of one window, in file order; ``read`` is the share of the file that has been read."""
         ...
 
-    def partitions(self) -> Sequence[Callable[[], Loaded]]:
+    def partitions(self, run: Runner = one_by_one) -> Sequence[Callable[[], Loaded]]:
         """After the last window: each partition's packets, in file order."""
         ...
 
@@ -61,9 +62,9 @@ class InMemory:
         """As ``Storage``."""
         self._parts.append(packets)
 
-    def partitions(self) -> Sequence[Callable[[], Loaded]]:
+    def partitions(self, run: Runner = one_by_one) -> Sequence[Callable[[], Loaded]]:
         """One."""
-        packets = joined(self._parts)
+        packets = joined(self._parts, run)
         self._parts = [packets]
         return [lambda: Loaded(packets)]
 
@@ -79,11 +80,12 @@ class InMemory:
         """As ``Storage``."""
 
 
-def joined(parts: Sequence[Packets]) -> Packets:
+def joined(parts: Sequence[Packets], run: Runner = one_by_one) -> Packets:
     """All packets of the parts, in order."""
     if len(parts) == 1:
         return parts[0]
-    if parts:
-        return Packets.concat(list(parts))
     types = RAW_TYPES | COLUMN_TYPES
-    return Packets(**{name: np.empty(0, kind) for name, kind in types.items()})
+    if not parts:
+        return Packets(**{name: np.empty(0, kind) for name, kind in types.items()})
+    columns = run(lambda name: np.concatenate([getattr(part, name) for part in parts]), types)
+    return Packets(**dict(zip(types, columns, strict=True)))

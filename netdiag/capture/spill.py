@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import InMemory, Loaded, joined
 from netdiag.capture.compact import compacted
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES
@@ -59,10 +60,10 @@ class Spill:
         else:
             self._write(packets)
 
-    def partitions(self) -> Sequence[Callable[[], Loaded]]:
+    def partitions(self, run: Runner = one_by_one) -> Sequence[Callable[[], Loaded]]:
         """As ``Storage``."""
         if self._file is None:
-            return self._memory.partitions()
+            return self._memory.partitions(run)
         self._pairs = _Pairs()  # all are known now
         together = _together([self._cells[cell] for cell in sorted(self._cells)])
         return [partial(self._read, chunks) for chunks in together] or [lambda: Loaded(joined([]))]
