@@ -58,7 +58,7 @@ def commands(file: Path) -> dict[str, list[str]]:
     own = [sys.executable, "-m", "netdiag", "analyze", str(file), *(["--keylog", str(keys)] if keys.exists() else [])]
     chosen = {
         "netdiag analyze": own,
-        "netdiag analyze --jobs 2": [*own, "--jobs", "2"],
+        "netdiag analyze --jobs 1": [*own, "--jobs", "1"],
         "tshark -T fields": [
             "tshark",
             "-r",
