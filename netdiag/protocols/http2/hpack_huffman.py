@@ -6,6 +6,8 @@ one octet and is worked out the first time it is needed: no table has to be buil
 
 from __future__ import annotations
 
+from threading import Lock
+
 _EOS = 256
 
 # Length in bits of each symbol's code, 0 to 255 and EOS.
@@ -48,6 +50,8 @@ class HuffmanDecoder:
         self._transitions: list[list[tuple[int, bytes] | None]] = [[None] * 256]
         """By state and octet: the next state, and the symbols that ended."""
         self._strings: dict[bytes, bytes] = {}
+        self._growing = Lock()
+        """Several connections may be decoded at once; two states must not get one number."""
 
     def decode(self, octets: bytes) -> bytes:
         """The string. Raises ``HuffmanError`` for a malformed one."""
@@ -90,9 +94,10 @@ class HuffmanDecoder:
         return step
 
     def _number(self, bits: int, value: int) -> int:
-        number = self._numbers.get((bits, value))
-        if number is None:
-            number = self._numbers[bits, value] = len(self._states)
-            self._states.append((bits, value))
-            self._transitions.append([None] * 256)
+        with self._growing:
+            number = self._numbers.get((bits, value))
+            if number is None:
+                number = self._numbers[bits, value] = len(self._states)
+                self._states.append((bits, value))
+                self._transitions.append([None] * 256)
         return number
