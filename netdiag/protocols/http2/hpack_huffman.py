@@ -6,9 +6,8 @@ one octet and is worked out the first time it is needed: no table has to be buil
 
 from __future__ import annotations
 
-from threading import Lock
-
 _EOS = 256
+_START = 1
 
 # Length in bits of each symbol's code, 0 to 255 and EOS.
 _LENGTHS = bytes.fromhex(
@@ -44,14 +43,11 @@ class HuffmanDecoder:
 
     def __init__(self) -> None:
         self._codes = _codes()
-        # A state is (bits pending, their value); states are numbered as they are met. Fewer than 257 exist: the code's inner nodes.
-        self._states: list[tuple[int, int]] = [(0, 0)]
-        self._numbers: dict[tuple[int, int], int] = {(0, 0): 0}
-        self._transitions: list[list[tuple[int, bytes] | None]] = [[None] * 256]
+        # A state is the bits of an unfinished code behind a 1. Fewer than 257 exist: the code's inner nodes. Several threads may meet one
+        # for the first time at once, and then work out the same.
+        self._transitions: dict[int, list[tuple[int, bytes] | None]] = {_START: [None] * 256}
         """By state and octet: the next state, and the symbols that ended."""
         self._strings: dict[bytes, bytes] = {}
-        self._growing = Lock()
-        """Several connections may be decoded at once; two states must not get one number."""
 
     def decode(self, octets: bytes) -> bytes:
         """The string. Raises ``HuffmanError`` for a malformed one."""
@@ -67,18 +63,18 @@ class HuffmanDecoder:
 
     def _decode(self, octets: bytes) -> bytes:
         transitions = self._transitions
-        state = 0
+        state = _START
         out: list[bytes] = []
         for octet in octets:
             state, symbols = transitions[state][octet] or self._work_out(state, octet)
             out.append(symbols)
-        bits, value = self._states[state]
-        if bits > 7 or value != (1 << bits) - 1:
+        if state.bit_length() > 8 or state & (state + 1):
             raise HuffmanError("Huffman padding is not the beginning of EOS")
         return b"".join(out)
 
     def _work_out(self, state: int, octet: int) -> tuple[int, bytes]:
-        bits, value = self._states[state]
+        bits = state.bit_length() - 1
+        value = state ^ 1 << bits
         out = bytearray()
         for shift in range(7, -1, -1):
             bits, value = bits + 1, value << 1 | (octet >> shift & 1)
@@ -89,15 +85,7 @@ class HuffmanDecoder:
                 raise HuffmanError("EOS inside a Huffman string")
             out.append(symbol)
             bits, value = 0, 0
-        step = self._number(bits, value), bytes(out)
+        step = 1 << bits | value, bytes(out)
+        self._transitions.setdefault(step[0], [None] * 256)
         self._transitions[state][octet] = step
         return step
-
-    def _number(self, bits: int, value: int) -> int:
-        with self._growing:
-            number = self._numbers.get((bits, value))
-            if number is None:
-                number = self._numbers[bits, value] = len(self._states)
-                self._states.append((bits, value))
-                self._transitions.append([None] * 256)
-        return number
