@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.tls.assembler import Assembler
 from netdiag.protocols.tls.epochs import Epoch, EpochKind
 from netdiag.protocols.tls.names import ContentType
+from netdiag.protocols.tls.observer import Observer
 from netdiag.protocols.tls.plaintext import Plaintext
 from netdiag.protocols.tls.record_opener import Found, Opened, RecordOpener
 from netdiag.wire.chunk import Chunk
@@ -35,30 +36,6 @@ class Stage(Enum):
     PROTECTED = 1
     OPAQUE = 2
     """Encrypted, and without keys."""
-
-
-class Observer(Protocol):
-    """Who is told what a direction's records say, and who supplies the keys."""
-
-    def message(self, side: Direction, kind: int, body: bytes, record: TlsRecordView) -> None:
-        """One handshake message; ``record`` completes it, ``side.message_began`` has its first octet."""
-        ...
-
-    def alert(self, side: Direction, level: int, description: int, record: TlsRecordView) -> None:
-        """One alert that could be read."""
-        ...
-
-    def change_cipher_spec(self, side: Direction) -> None:
-        """A ChangeCipherSpec; the observer moves the direction on, or ignores it (TLS 1.3)."""
-        ...
-
-    def first_protected(self, side: Direction, record: TlsRecordView) -> None:
-        """An application_data record where the direction is still in clear; the observer moves the direction on."""
-        ...
-
-    def discards(self, epoch: Epoch) -> bool:
-        """Whether content of this epoch never reached the peer's application (rejected 0-RTT data)."""
-        ...
 
 
 class Direction:

@@ -30,7 +30,7 @@ def carriers(turns: list[Turn]) -> list[tuple[int, int]]:
     return [(m.chunk_offset, m.chunk_bytes) for m in moments if isinstance(m, Moment)]
 
 
-def must_agree(by_columns: Conversation | None, chunks: tuple[list[Chunk], list[Chunk]]) -> bool:
+def check_agreement(by_columns: Conversation | None, chunks: tuple[list[Chunk], list[Chunk]]) -> bool:
     """Whether it was taken; it is what the other decoder says then."""
     one_by_one = http2.decode(*chunks)
     if by_columns is None:
@@ -49,14 +49,14 @@ def must_agree(by_columns: Conversation | None, chunks: tuple[list[Chunk], list[
 @settings(max_examples=50, deadline=None)
 def test_what_is_ordinary_is_taken_and_equal(rng: random.Random, cut: bool) -> None:
     chunks = h2_talk.ordinary(rng).chunks(cut=cut, late=False)
-    assert must_agree(h2_regular.decode(*chunks), chunks)
+    assert check_agreement(h2_regular.decode(*chunks), chunks)
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from([0, 1200, 1800, 2500]))
 @settings(max_examples=60, deadline=None)
 def test_who_waited_for_whose_window(rng: random.Random, window: int) -> None:
     chunks = h2_talk.ordinary(rng, most=12, window=window).chunks(cut=False, late=False)
-    assert must_agree(h2_regular.decode(*chunks), chunks)
+    assert check_agreement(h2_regular.decode(*chunks), chunks)
 
 
 @given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
@@ -65,7 +65,7 @@ def test_what_is_odd_is_left_or_equal(rng: random.Random, cut: bool, late: bool)
     client, server = h2_talk.odd(rng).chunks(cut=cut, late=late)
     if rng.random() < 0.1:
         server = h2_talk.with_a_gap(server, rng)
-    must_agree(h2_regular.decode(client, server), (client, server))
+    check_agreement(h2_regular.decode(client, server), (client, server))
 
 
 @given(st.randoms(use_true_random=False))
@@ -74,7 +74,7 @@ def test_blocks_may_end_anywhere(rng: random.Random) -> None:
     chunks = h2_talk.ordinary(rng, most=20).chunks(cut=True, late=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h2_direction, "BLOCK_BYTES", rng.choice((24, 60, 300)))
-        assert must_agree(h2_regular.decode(*chunks), chunks)
+        assert check_agreement(h2_regular.decode(*chunks), chunks)
 
 
 @given(st.randoms(use_true_random=False))
