@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
@@ -54,17 +55,10 @@ class Draft:
         return Exchange(
             id=id,
             connection_id=None if self.connection is None else self.connection.id,
-            stream_id=turn.stream_id,
             ordinal=self.ordinal,
             reused=self.ordinal > 0,
             idle_before_ns=self.idle_before_ns,
-            protocol=turn.protocol or None,
-            method=turn.method,
-            scheme=turn.scheme,
-            authority=turn.authority,
-            path=turn.path,
-            status=turn.status,
-            grpc_status=turn.grpc_status,
+            **said(turn),
             interim=tuple(
                 InterimResponse(status=i.status, at=i.moment.deliverable_at, packet=i.moment.packet)
                 for i in turn.interim
@@ -75,14 +69,8 @@ class Draft:
             response_packet=self.response_packet,
             request_bytes=self.request_bytes,
             response_bytes=self.response_bytes,
-            request_headers=turn.request_headers,
             response_headers=turn.response_headers,
-            trailers=turn.trailers,
-            started_at=breakdown.started_at,
-            ended_at=breakdown.ended_at,
-            total_ns=breakdown.total_ns,
-            unattributed_ns=breakdown.unattributed_ns,
-            phases=breakdown.phases,
+            **breakdown._asdict(),
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
             loss_ns=None if held is None else held.loss_ns(breakdown.started_at, breakdown.ended_at),
@@ -101,6 +89,22 @@ class Draft:
 
 
 NOTHING_READ = Turn(ordinal=0, protocol="")
+
+
+def said(turn: Turn) -> dict[str, Any]:
+    """The fields of an exchange's record that its turn has as they are."""
+    return {
+        "stream_id": turn.stream_id,
+        "protocol": turn.protocol or None,
+        "method": turn.method,
+        "scheme": turn.scheme,
+        "authority": turn.authority,
+        "path": turn.path,
+        "status": turn.status,
+        "grpc_status": turn.grpc_status,
+        "request_headers": turn.request_headers,
+        "trailers": turn.trailers,
+    }
 
 
 def wait_shares_ns(breakdown: Breakdown, connection: Connection | None) -> tuple[int | None, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, wait_shares_ns
+from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, said, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.outcomes import by_status
 from netdiag.analysis.phases import Breakdown, split
@@ -129,21 +129,12 @@ def _from_recording(seen: Seen, breakdown: Breakdown) -> Exchange:
     return Exchange(
         id=0,
         connection_id=None,
-        stream_id=turn.stream_id,
-        protocol=turn.protocol or None,
-        method=turn.method,
-        scheme=turn.scheme,
-        authority=turn.authority,
-        path=turn.path,
-        status=turn.status,
-        grpc_status=turn.grpc_status,
+        **said(turn),
         interim=interim or request.interim,
         outcome=by_status(turn.status, turn.grpc_status) if turn.end is TurnEnd.COMPLETE else Outcome.UNKNOWN,
         request_bytes=turn.request_bytes if seen.turn is not None else request.request_bytes,
         response_bytes=turn.response_bytes if seen.turn is not None else request.response_bytes,
-        request_headers=turn.request_headers,
         response_headers=turn.response_headers or request.response_headers,
-        trailers=turn.trailers,
         **breakdown._asdict(),
         stream=stream_timing(turn, _around(seen)),
         server_report=server_report(turn),

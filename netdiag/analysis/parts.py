@@ -36,23 +36,25 @@ if TYPE_CHECKING:
 PART_PACKETS = 1 << 17
 
 
-RECENT = 1
 FEW = 8
 """So many records of a part that is not there are made one by one, before the whole part is made for them."""
 
 
 class Recent:
-    """Parts that were made again because somebody asked: only the last ones stay."""
+    """The part that was made again because somebody asked: only the last one stays."""
 
     def __init__(self) -> None:
-        self._slots: list[Slot] = []
+        self._last: Slot | None = None
 
     def used(self, slot: Slot) -> None:
-        """Its part was just made."""
-        self._slots = [one for one in self._slots if one is not slot] + [slot]
-        while len(self._slots) > RECENT:
-            self._slots.pop(0).release()
-            collect()
+        """Its part is about to be made."""
+        before, self._last = self._last, slot
+        if before is None or before is slot:
+            return
+        before.release()
+        if before.partition is not slot.partition:
+            before.partition.release()
+        collect()
 
 
 class Partition:
@@ -120,7 +122,6 @@ class Slot:
         """What can be made again need not stay."""
         self._part = None
         self._single.clear()
-        self.partition.release()
 
     def take(self, facts: PartFacts, storage: Storage) -> None:
         """Keep what it said."""
@@ -208,10 +209,10 @@ class Parts:
         """Whether the capture holds most packets twice is for all of it to say; so far no part of several believed it."""
         data, copies = (sum(getattr(facts, name) for facts in self.facts) for name in ("data", "data_copies"))
         if len(self._slots) > 1 and believed(data, copies):
-            for slot in self._slots:
+            for slot, following in zip(self._slots, [*self._slots[1:], None], strict=True):
                 slot.again(copied=True)
                 self._hear([slot], one_by_one)
-                if slot is self._slots[-1] or slot.partition is not self._slots[self._slots.index(slot) + 1].partition:
+                if following is None or following.partition is not slot.partition:
                     slot.partition.release()
 
     @property

@@ -14,8 +14,8 @@ _SETTINGS = {_M_MMAP_THRESHOLD: 32 << 20, _M_TRIM_THRESHOLD: 256 << 20, _M_TOP_P
 def keep_freed_memory(path: str) -> bool:
     """Ask the C library to keep the memory of freed arrays, if the file is not a large one. Says whether it does.
 
-    By default glibc gives every array of some size back to the system, which clears the pages for the next one: a fifth of the time of a pass
-    over a million packets. Only for a process that ends with its work; with other C libraries nothing is done (mallopt(3)).
+    By default glibc gives every array of some size back to the system, which clears the pages for the next one: 1.18 s instead of 1.09
+    for a million packets. Only for a process that ends with its work; with other C libraries nothing is done (mallopt(3)).
     """
     with suppress(OSError, AttributeError, TypeError):
         if os.path.getsize(path) >= SMALL_BYTES:

@@ -143,9 +143,10 @@ def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
     value = max(len(format_ms(e.total_ns, digits=digits)) for e in rows)
     cells = max(10, (page.width - identity - result - value - 8) * 2 // 5)
     room = page.width - identity - result - value - cells - 8
-    for exchange in rows:
-        host = host_of(exchange, connection_of(analysis, exchange.connection_id)) if with_host else None
-        label = request_label(exchange, host=host)
+    names = [host_of(e, connection_of(analysis, e.connection_id)) for e in rows]
+    with_host = with_host or len(set(names)) > 1
+    for exchange, host in zip(rows, names, strict=True):
+        label = request_label(exchange, host=host if with_host else None)
         name = page.text([label])
         name.truncate(max(8, room), overflow="crop" if page.ascii_only else "ellipsis", pad=True)
         page.line(

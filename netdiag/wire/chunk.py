@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dataclasses import dataclass as value
 else:
-    from dataclasses import dataclass, fields
+    from dataclasses import dataclass
 
     def value(*, frozen, slots):
         """As ``dataclass``, but only the type checker holds that it is frozen: there is one for each segment, record or frame, and to be made
         frozen takes four times as long as to be made."""
-
-        def made(cls):
-            bare = dataclass(slots=slots)(cls)
-            names = [f.name for f in fields(bare) if f.compare]
-            bare.__hash__ = lambda self: hash(tuple(getattr(self, name) for name in names))
-            return bare
-
-        return made
+        return dataclass(slots=slots, unsafe_hash=True)
 
 
 @value(frozen=True, slots=True)

@@ -20,9 +20,9 @@ _LEAST_PATH = 20
 
 
 def hosts(analysis: Analysis) -> list[str]:
-    """The distinct names (with the server's address) of the first exchanges, in order."""
+    """The distinct names (with the server's address) of a probe's exchanges, or of a file's first ones, in order."""
     found: dict[str, None] = {}
-    for exchange in analysis.exchanges[:_SAMPLE]:
+    for exchange in analysis.exchanges if analysis.source.path is None else analysis.exchanges[:_SAMPLE]:
         connection = connection_of(analysis, exchange.connection_id)
         name = host_of(exchange, connection)
         address = str(connection.server) if connection else ""
@@ -43,7 +43,8 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
         name = _end_of(one_line(source.path, most=1000), page.width - len(about))
         page.spread([(name, STRONG), (about, MUTED)], right, fold=True)
         if host:
-            page.line(*host)
+            more = len(analysis.exchanges) > _SAMPLE
+            page.line(*host, (f"  (the first {_SAMPLE} requests)" if more else "", MUTED))
     elif host:
         page.spread(host, right, fold=True)
     else:
