@@ -44,7 +44,7 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
         page.spread([(name, STRONG), (about, MUTED)], right, fold=True)
         if host:
             more = len(analysis.exchanges) > _SAMPLE
-            page.line(*host, (f"  (the first {_SAMPLE} requests)" if more else "", MUTED))
+            page.line(*host, (f"  (first {_SAMPLE})" if more else "", MUTED))
     elif host:
         page.spread(host, right, fold=True)
     else:
