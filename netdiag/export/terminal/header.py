@@ -43,8 +43,9 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
         name = _end_of(one_line(source.path, most=1000), page.width - len(about))
         page.spread([(name, STRONG), (about, MUTED)], right, fold=True)
         if host:
-            more = len(analysis.exchanges) > _SAMPLE
-            page.line(*host, (f"  (first {_SAMPLE})" if more else "", MUTED))
+            page.line(*host)
+            if len(analysis.exchanges) > _SAMPLE:
+                page.line((f"host and TLS as in the first {_SAMPLE} requests", MUTED))
     elif host:
         page.spread(host, right, fold=True)
     else:
