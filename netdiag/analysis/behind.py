@@ -12,7 +12,8 @@ from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of
 from netdiag.records.lanes import ExchangeLanes, LaneHole, LaneKind, LanePacket, LaneSpan
 from netdiag.records.timing import Phase, PhaseName
-from netdiag.wire.connections import Flows, track
+from netdiag.wire.connections import track
+from netdiag.wire.flows import Flows
 from netdiag.wire.measure import measure
 from netdiag.wire.record_view import TlsRecordView
 from netdiag.wire.segments import segment

@@ -24,12 +24,13 @@ from netdiag.analysis.vantage import vantage
 from netdiag.plain import plain
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
-from netdiag.wire.connections import Flows
+from netdiag.wire.flows import Flows
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
 from netdiag.wire.tables import NONE
 from netdiag.wire.tls_records import chain
+from netdiag.wire.transmissions import transmissions
 
 if TYPE_CHECKING:
     from netdiag.analysis.multiplexed import Multiplexed
@@ -99,7 +100,7 @@ class Part:
         for draft in self._own:
             if draft.connection is not None:
                 self._own_of.setdefault(draft.connection.id - first_id, []).append(draft)
-        self._twice = flows.transmissions.twice if flows.count else None
+        self._twice = transmissions(flows).twice if flows.count else None
 
     def __len__(self) -> int:
         return len(self._table)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import ACK, FIN, RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 NOT_DATA = SYN | FIN | RST
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import FIN, RST
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
+from netdiag.wire.transmissions import transmissions
 
 GIVEN_UP_NS = 1_000_000_000
 """A SYN without any answer for this long (the first retransmission time-out, RFC 6298 section 2) failed, if no other came after it."""
@@ -54,7 +52,7 @@ def close(flows: Flows, copies: Bool) -> Close:
     chosen = number.argmin(axis=1)
     row = candidates[np.arange(len(candidates)), chosen]
     reason = np.where(row == NONE, CloseReason.OPEN, np.where(chosen < 2, CloseReason.FIN, CloseReason.RESET))
-    handshake = flows.transmissions.handshake
+    handshake = transmissions(flows).handshake
     unanswered = (handshake.syn_row != NONE) & (handshake.syn_ack_row == NONE)
     loaded = np.bincount(flows.connection[flows.sequence.occupies], minlength=flows.count) > 0
     reason[unanswered & ~loaded & (chosen == 3) & (row != NONE)] = CloseReason.REFUSED
@@ -65,12 +63,12 @@ def close(flows: Flows, copies: Bool) -> Close:
 def _gave_up(flows: Flows) -> Bool:
     """The client sent nothing but SYNs, the server nothing at all, and the capture went on long enough after the last SYN."""
     counts = np.diff(flows.starts).reshape(-1, 2)
-    handshake, at = flows.transmissions.handshake, flows.packets.captured_at
+    handshake, at = transmissions(flows).handshake, flows.packets.captured_at
     only_syns = (handshake.syns > 0) & (counts[:, 1] == 0) & (flows.sequence.occupies.size > 0)
     last = flows.starts[1::2] - 1
     ends_at = at.max(initial=0) if flows.last_at is None else flows.last_at
     silent = ends_at - at[np.maximum(last, 0)] >= GIVEN_UP_NS
-    copies = np.bincount(flows.connection[flows.transmissions.copies], minlength=flows.count)
+    copies = np.bincount(flows.connection[transmissions(flows).copies], minlength=flows.count)
     return np.asarray(only_syns & (counts[:, 0] == handshake.syns + copies) & (silent | (handshake.syns > 1)))
 
 

@@ -10,65 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netdiag.wire.client_side import KnownBy, client_directions
+from netdiag.wire.client_side import client_directions
+from netdiag.wire.flows import Flows
 from netdiag.wire.incarnations import incarnation_starts
-from netdiag.wire.kept import kept
 from netdiag.wire.padding import without_padding
-from netdiag.wire.sequence import SequenceSpace, sequence_space
-from netdiag.wire.tables import NONE, Bool, Buffer, Int32, Int64, Packets, UInt8, UInt64
-from netdiag.wire.transmissions import Transmissions, transmissions
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8, UInt64
 from netdiag.wire.verify import told_apart
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flows:
-    """TCP packets, sorted by (connection, side, file order). Connections are numbered in the order of their first packet in the file."""
-
-    packets: Packets
-    buffer: Buffer
-    """What the packets' offsets point into."""
-    connection: Int32
-    """Of each row."""
-    side: UInt8
-    """Of each row: 0 sent by the client, 1 by the server."""
-    starts: Int64
-    """``[2n + 1]``: the rows of side ``s`` of connection ``c`` are ``starts[2c + s]:starts[2c + s + 1]``."""
-    client_known_by: UInt8
-    """Of each connection: a ``KnownBy``."""
-    peer_row: Int64
-    """Of each row: the last row of the same connection's other side that was captured before it; NONE when there is none."""
-    last_at: int | None = None
-    """Latest time of the whole capture where these are only some of its connections."""
-    copied: bool | None = None
-    """Whether so much of the whole capture was captured twice that repeated acknowledgements are copies too; None: these packets tell."""
-
-    @property
-    def count(self) -> int:
-        """How many connections."""
-        return (len(self.starts) - 1) // 2
-
-    def rows(self, connection: int, side: int) -> slice:
-        """The rows of one direction."""
-        return slice(int(self.starts[2 * connection + side]), int(self.starts[2 * connection + side + 1]))
-
-    def known_by(self, connection: int) -> str:
-        """How the client was told, in the words of ``records.Connection.client_known_by``."""
-        return KnownBy(int(self.client_known_by[connection])).text
-
-    @kept
-    def stream(self) -> Int64:
-        """Of each row: ``2 × connection + side``."""
-        return self.connection.astype(np.int64) * 2 + self.side
-
-    @kept
-    def sequence(self) -> SequenceSpace:
-        """Sequence and acknowledgement numbers without wrap; computed once, used by segments and measurements."""
-        return sequence_space(self.packets, self.starts)
-
-    @kept
-    def transmissions(self) -> Transmissions:
-        """What each packet was to its connection; computed once, used by segments and measurements."""
-        return transmissions(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

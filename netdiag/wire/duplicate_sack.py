@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.distinct import distinct
+from netdiag.wire.flows import Flows
 from netdiag.wire.options import sack_blocks
 from netdiag.wire.sequence import ACK
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 _LEAST_HEADER_BYTES = 20 + 12
 """Two NOPs and one SACK block."""

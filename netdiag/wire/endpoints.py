@@ -6,7 +6,7 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.address import DESTINATION, SOURCE, endpoint_of
-from netdiag.wire.connections import Flows
+from netdiag.wire.flows import Flows
 from netdiag.wire.options import shows_tcp_header
 from netdiag.wire.tables import Buffer, Int64, UInt8
 

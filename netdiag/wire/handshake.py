@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import ACK, FIN, RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 
 @plain(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Generic, TypeVar, overload
 
+Holder = TypeVar("Holder")
 Value = TypeVar("Value")
 
 
@@ -29,3 +31,21 @@ class kept(Generic[Value]):
         value = self._compute(instance)
         instance.__dict__[self._name] = value  # found before this descriptor from now on
         return value
+
+
+def kept_by_argument(compute: Callable[[Holder], Value]) -> Callable[[Holder], Value]:
+    """``kept`` for what is computed elsewhere: a function of one object, whose value that object keeps without knowing its type.
+
+    The object needs a ``__dict__``. Calls from several threads at once may compute the value more than once; they get equal ones.
+    """
+    name = f"{compute.__module__}.{compute.__qualname__}"
+
+    @wraps(compute)
+    def get(holder: Holder) -> Value:
+        held = holder.__dict__
+        if name not in held:
+            held[name] = compute(holder)
+        value: Value = held[name]
+        return value
+
+    return get

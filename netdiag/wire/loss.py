@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from netdiag.wire.flows import Flows
 from netdiag.wire.packet_count import counting
 from netdiag.wire.sequence import FIN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.stream_order import in_stream_order, streams_of
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, Segments
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
+from netdiag.wire.transmissions import transmissions
 
 _MOST_UNSEEN = 11
 """A larger step of the identification at one place is more than a flight's loss."""
@@ -26,7 +23,7 @@ def loss_stalls(flows: Flows) -> Stalls:
 
     Holes of a direction that were open at the same time are counted once, so that the sum never exceeds the time that passed.
     """
-    holes = [hole for hole in flows.transmissions.fills.holes if hole.filled_row != NONE]
+    holes = [hole for hole in transmissions(flows).fills.holes if hole.filled_row != NONE]
     if not holes:
         return Stalls.none()
     after = np.array([hole.after_row for hole in holes], np.int64)
@@ -54,11 +51,12 @@ def loss_stalls(flows: Flows) -> Stalls:
 
 def loss_beyond_stalls(flows: Flows) -> Stalls:
     """For octets sent again although the capture had seen them (and not for nothing): from their first transmission to the last."""
-    found, packets, sequence = flows.transmissions.resent, flows.packets, flows.sequence
+    found, packets, sequence = transmissions(flows).resent, flows.packets, flows.sequence
     late = np.isin(
         found.kinds, (SegmentKind.RETRANSMISSION, SegmentKind.FAST_RETRANSMISSION, SegmentKind.TAIL_LOSS_PROBE)
     )
-    filling = np.fromiter(flows.transmissions.fills.ranges, np.int64, len(flows.transmissions.fills.ranges))
+    ranges = transmissions(flows).fills.ranges
+    filling = np.fromiter(ranges, np.int64, len(ranges))
     rows = found.rows[late & ~np.isin(found.rows, filling)]
     first = np.flatnonzero(sequence.occupies & (sequence.begin >= sequence.edge))
     if not rows.size or not first.size:  # octets before the first SYN alone are no first transmission of anything
@@ -86,7 +84,7 @@ def unseen_loss_stalls(flows: Flows) -> Stalls:
     """Silences that end with new data before which the sender had numbered a packet that was never captured, although there was
     nothing that a bare acknowledgement could have been about."""
     packets, sequence = flows.packets, flows.sequence
-    moved, stream = flows.transmissions.identification_steps, flows.stream
+    moved, stream = transmissions(flows).identification_steps, flows.stream
     fresh = (
         sequence.occupies & (sequence.begin == sequence.edge) & (packets.payload_bytes > 0) & (flows.peer_row != NONE)
     )
@@ -96,7 +94,7 @@ def unseen_loss_stalls(flows: Flows) -> Stalls:
         return Stalls.none()
     peer = flows.peer_row[rows]
     said = np.maximum(sequence.edge[peer], np.where(sequence.occupies[peer], sequence.end[peer], 0))
-    rtt_ns = flows.transmissions.handshake.rtt_ns[flows.connection[rows]]
+    rtt_ns = transmissions(flows).handshake.rtt_ns[flows.connection[rows]]
     quiet_ns = packets.captured_at[rows] - packets.captured_at[rows - 1]
     rows = rows[(sequence.acked[rows - 1] >= said) & (quiet_ns > np.maximum(rtt_ns, _LEAST_SILENCE_NS))]
     return Stalls.of(
@@ -112,7 +110,7 @@ def unseen_loss_stalls(flows: Flows) -> Stalls:
 
 
 def _kind_of(flows: Flows, rows: Int64) -> Int64:
-    found = flows.transmissions.resent
+    found = transmissions(flows).resent
     place = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
     return np.where(found.rows[place] == rows, found.kinds[place], SegmentKind.NEW).astype(np.int64)
 
@@ -149,7 +147,7 @@ def _after_the_last(flows: Flows, acknowledged: Int64) -> Int64:
 def open_holes(flows: Flows) -> Bool:
     """Of each direction: a hole was left that no captured packet filled."""
     out = np.zeros(len(flows.starts) - 1, np.bool_)
-    for hole in flows.transmissions.fills.holes:
+    for hole in transmissions(flows).fills.holes:
         if hole.filled_row == NONE:
             out[hole.direction] = True
     return out

@@ -11,8 +11,8 @@ from netdiag.records.connection import Connection, Side, Sides
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.client_side import KnownBy
 from netdiag.wire.close import Close, CloseReason, close
-from netdiag.wire.connections import Flows
 from netdiag.wire.endpoints import Endpoints, endpoints
+from netdiag.wire.flows import Flows
 from netdiag.wire.kept import kept
 from netdiag.wire.loss import loss_beyond_stalls, loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
 from netdiag.wire.rtt import half_loops
@@ -21,6 +21,7 @@ from netdiag.wire.sides import FIELDS as SIDE_FIELDS
 from netdiag.wire.sides import SideTable, sides, with_none
 from netdiag.wire.stalls import Stalls
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments, Table, UInt8
+from netdiag.wire.transmissions import transmissions
 from netdiag.wire.window import full_window_stalls, full_windows, window_edges, zero_window_stalls, zero_windows
 
 
@@ -117,7 +118,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable:
     """All connections of ``flows`` (``segments`` are theirs)."""
-    found = flows.transmissions
+    found = transmissions(flows)
     end = close(flows, found.copies)
     zero = zero_windows(flows, found.copies)
     table = sides(flows, end, zero, buffer)
@@ -143,7 +144,7 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
 
 
 def _openings(flows: Flows, end: Close, whole: Bool) -> Openings:
-    packets, handshake = flows.packets, flows.transmissions.handshake
+    packets, handshake = flows.packets, transmissions(flows).handshake
     first, last = _outermost(flows)
     halves = half_loops(flows).reshape(-1, 2)
     at, number = packets.captured_at, packets.number

@@ -6,15 +6,11 @@ segment comes back as if it were new, and only the count tells it from a pause o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 _LEAST_PACKETS = 8
 _STRAIGHT, _STRAIGHT_AFTER_SILENCE = 0.75, 0.6

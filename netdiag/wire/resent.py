@@ -8,19 +8,15 @@ not needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.duplicate_sack import reported_twice
+from netdiag.wire.flows import Flows
 from netdiag.wire.holes import Fills
 from netdiag.wire.options import sack_blocks
 from netdiag.wire.sequence import FIN
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, UInt8
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 DEFAULT_RTT_NS = 3_000_000
 """Taken for the round trip where no handshake was captured (as Wireshark)."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import ACK, RST
 from netdiag.wire.tables import NONE, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
+from netdiag.wire.transmissions import transmissions
 
 DELAYED_ACK_NS = 35_000_000
 """An acknowledgement that rides on data this late may have waited for the application (RFC 1122 section 4.2.3.2: up to 500 ms)."""
@@ -52,7 +49,7 @@ def samples(flows: Flows) -> tuple[Int64, Int64, Int64]:
     found = sent != NONE
     rows, sent = rows[found], sent[found]
     again = np.zeros(len(packets) + 1, np.int64)
-    again[1:][flows.transmissions.resent.rows] = 1
+    again[1:][transmissions(flows).resent.rows] = 1
     again = np.cumsum(again)
     karn = again[peer[rows] + 1] == again[sent]
     took_ns = packets.captured_at[rows] - packets.captured_at[sent]
@@ -78,7 +75,7 @@ def _sender_rows(flows: Flows, rows: Int64) -> Int64:
 
 def _handshake_samples(flows: Flows, least: Int64) -> None:
     """SYN to SYN-ACK, and SYN-ACK to ACK, where neither was sent twice."""
-    opened, at = flows.transmissions.handshake, flows.packets.captured_at
+    opened, at = transmissions(flows).handshake, flows.packets.captured_at
     once = (opened.syns == 1) & (opened.syn_ack_row != NONE) & (opened.syn_row != NONE)
     _take_least(least[0::2], once, at[opened.syn_ack_row] - at[opened.syn_row])
     once = (opened.syn_acks == 1) & (opened.syn_ack_row != NONE) & (opened.ack_row != NONE)

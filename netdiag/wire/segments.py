@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdiag.wire.connections import Flows
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import running_edge
 from netdiag.wire.stream_order import in_stream_order, streams_of
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, Segments
+from netdiag.wire.transmissions import transmissions
 
 
 def segment(flows: Flows) -> Segments:
@@ -46,14 +47,14 @@ def _plain(flows: Flows, rows: Int64) -> Segments:
 
 def _kinds(flows: Flows, rows: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     kinds = np.full(len(flows.packets), SegmentKind.NEW, np.uint8)
-    found = flows.transmissions.resent
+    found = transmissions(flows).resent
     kinds[found.rows] = found.kinds
     return kinds[rows]
 
 
 def _with_late_octets(segments: Segments, rows: Int64, flows: Flows) -> Segments:
     """Account for the octets that packets from before the edge brought into holes."""
-    ranges = flows.transmissions.fills.ranges
+    ranges = transmissions(flows).fills.ranges
     if not ranges:
         return segments
     late = np.array(sorted(ranges), np.int64)

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from netdiag.plain import plain
 from netdiag.wire.close import Close
-from netdiag.wire.connections import Flows
+from netdiag.wire.flows import Flows
 from netdiag.wire.options import syn_options
 from netdiag.wire.packet_count import unseen_packets
 from netdiag.wire.sequence import SYN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, SegmentKind, Table
+from netdiag.wire.transmissions import transmissions
 
 _RETRANSMISSIONS = (
     SegmentKind.RETRANSMISSION,
@@ -100,7 +101,7 @@ def with_none(column: NDArray[Any]) -> list[Any]:
 def sides(flows: Flows, end: Close, zero: Bool, buffer: Buffer) -> SideTable:
     """Both sides of every connection; ``zero`` marks the packets that announce a window of 0."""
     count, stream, packets = 2 * flows.count, flows.stream, flows.packets
-    found = flows.transmissions
+    found = transmissions(flows)
     nothing = np.zeros(count, np.int64)
     by_kind = {kind: _count(stream[found.resent.rows[found.resent.kinds == kind]], count) for kind in SegmentKind}
     first, last = _payload_rows(flows)
@@ -162,7 +163,7 @@ def _syn_columns(flows: Flows, buffer: Buffer) -> dict[str, Int64]:
 
 
 def _syn_retransmissions(flows: Flows) -> Int64:
-    handshake = flows.transmissions.handshake
+    handshake = transmissions(flows).handshake
     sent = np.stack((handshake.syns, handshake.syn_acks), axis=1).reshape(-1)
     return np.maximum(sent - 1, 0)
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from netdiag.plain import plain
 from netdiag.wire.acks import duplicate_acks, keep_alives, runs
 from netdiag.wire.duplicates import Copies, captured_twice
+from netdiag.wire.flows import Flows
 from netdiag.wire.handshake import Handshake, handshake
 from netdiag.wire.holes import Fills, find_holes
+from netdiag.wire.kept import kept_by_argument
 from netdiag.wire.packet_count import counting, steps
 from netdiag.wire.resent import Resent, resent
 from netdiag.wire.tables import Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 
 @plain(frozen=True, slots=True, kw_only=True)
@@ -37,8 +34,9 @@ class Transmissions:
     handshake: Handshake
 
 
+@kept_by_argument
 def transmissions(flows: Flows) -> Transmissions:
-    """Everything in one go."""
+    """Everything in one go; found once for each ``flows``, which keep it."""
     sequence, direction = flows.sequence, flows.stream
     twice = captured_twice(flows.packets, sequence, direction, flows.starts, flows.buffer, flows.copied)
     copies = twice.rows

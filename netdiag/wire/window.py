@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from netdiag.wire.flows import Flows
 from netdiag.wire.sequence import FIN, RST, SYN, UNKNOWN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
-
-if TYPE_CHECKING:
-    from netdiag.wire.connections import Flows
 
 _LOOK_AHEAD = 1024
 """Announcements looked through one by one after a window that shrank, which RFC 9293 section 3.8.6 discourages."""

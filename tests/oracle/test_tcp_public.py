@@ -24,6 +24,7 @@ from netdiag.records.connection import Connection, Side
 from netdiag.wire.acks import keep_alives
 from netdiag.wire.decode import decode
 from netdiag.wire.tables import Packets, SegmentKind
+from netdiag.wire.transmissions import transmissions
 from tests.support.conversation import Wire
 from tests.support.packets import SYN
 from tests.support.tools import needs_public_captures, public_captures, public_truth
@@ -96,7 +97,7 @@ def _sides(record: Connection) -> Fields:
 def _from_before_the_edge(wire: Wire, i: int) -> int:
     """What tshark calls retransmission or out of order: any kind of either, and captured copies of packets with data, SYN or FIN."""
     flows, record = wire.flows, wire.connection(i)
-    resent, copies = flows.transmissions.resent, flows.transmissions.copies
+    resent, copies = transmissions(flows).resent, transmissions(flows).copies
     kinds = resent.kinds[(flows.connection[resent.rows] == i) & ~copies[resent.rows]]
     count = np.count_nonzero((kinds != SegmentKind.NEW) & (kinds != SegmentKind.KEEP_ALIVE))
     loaded = (flows.sequence.occupies | ((flows.packets.flags & SYN) != 0)) & ~keep_alives(flows)

@@ -14,8 +14,9 @@ from functools import cached_property
 
 from netdiag.records.connection import Connection
 from netdiag.wire.chunk import Chunk
-from netdiag.wire.connections import Flows, track
+from netdiag.wire.connections import track
 from netdiag.wire.decode import decode
+from netdiag.wire.flows import Flows
 from netdiag.wire.measure import ConnectionTable, measure
 from netdiag.wire.segments import segment
 from netdiag.wire.streams import chunks, rows_of

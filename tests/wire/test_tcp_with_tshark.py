@@ -11,6 +11,7 @@ import pytest
 
 from netdiag.wire.acks import keep_alives
 from netdiag.wire.tables import NONE, SegmentKind
+from netdiag.wire.transmissions import transmissions
 from netdiag.wire.window import full_windows, window_edges, zero_windows
 from tests.support.conversation import CLIENT, SERVER, Conversation, Wire, filled_window, wire_of
 from tests.support.packets import RST, SYN, Timed, pcap
@@ -50,7 +51,7 @@ def tshark_says(path: Path) -> tuple[Found, dict[int, int], dict[int, int]]:
 
 
 def netdiag_says(wire: Wire) -> Found:
-    flows, found = wire.flows, wire.flows.transmissions
+    flows, found = wire.flows, transmissions(wire.flows)
     number, kinds = flows.packets.number, found.resent.kinds
     edges = window_edges(flows, wire.table.sides.window_scale_used)
 
@@ -172,7 +173,7 @@ def assert_equal(frames: list[Timed], folder: Path) -> None:
     ours = netdiag_says(wire)
     assert {name: sorted(ours[name]) for name in FLAGS} == {name: sorted(flags[name]) for name in FLAGS}
     assert dict(zip(wire.flows.packets.number.tolist(), wire.flows.connection.tolist(), strict=True)) == streams
-    opened = wire.flows.transmissions.handshake
+    opened = transmissions(wire.flows).handshake
     assert {i: rtt for i, rtt in enumerate(opened.rtt_ns.tolist()) if rtt != NONE} == rtts
 
 
