@@ -11,6 +11,7 @@ from netdiag.wire.record_view import TlsRecordView
 if TYPE_CHECKING:
     from netdiag.protocols.conversation import Conversation, Tunnel
     from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.http2.columns.turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
     from netdiag.protocols.tls.observe import TlsObservation
     from netdiag.protocols.turn import Turn
@@ -38,6 +39,15 @@ def http2_by_columns(client: Octets, server: Octets) -> Conversation | None:
     from netdiag.protocols.http2.either import decode
 
     return decode(client, server)
+
+
+def columns_of(said: Conversation) -> ColumnTurns | None:
+    """The turns of a conversation, where they are columns (``http2_by_columns`` alone makes them)."""
+    if isinstance(said.turns, list):
+        return None
+    from netdiag.protocols.http2.columns.turns import ColumnTurns
+
+    return said.turns if isinstance(said.turns, ColumnTurns) else None
 
 
 def socks(client: Octets, server: Octets) -> Tunnel | None:

@@ -169,11 +169,11 @@ class _Listener:
             self._talk(said, asks, answers, marks, layer)
 
     def _talk(self, said: Conversation, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
-        leg = Leg(marks=marks, turns=said.turns, columns=said.columns, http2=said.h2)
+        leg = Leg(marks=marks, turns=said.turns, columns=decoders.columns_of(said), http2=said.h2)
         self._dialogue.legs.append(leg)
         self._dialogue.anomalies += said.anomalies
         self._dialogue.http_version = said.protocol
-        if any(dns_transport.is_over_https(fields, ()) for fields in _header_sections(said)):
+        if any(dns_transport.is_over_https(fields, ()) for fields in _header_sections(leg)):
             self._dialogue.application = DNS_OVER_HTTPS
         if said.tunnel is not None:
             self._through(said.tunnel, leg, layer)
@@ -218,13 +218,13 @@ class _Listener:
             self.records(client, server, marks, layer)
 
 
-def _header_sections(said: Conversation) -> Iterator[Sequence[tuple[str, str]]]:
+def _header_sections(leg: Leg) -> Iterator[Sequence[tuple[str, str]]]:
     """Of all requests and answers; those that several share only once."""
-    if said.columns is not None:
-        yield from said.columns.headers()
+    if leg.columns is not None:
+        yield from leg.columns.headers()
         return
     seen: set[int] = set()
-    for turn in said.turns:
+    for turn in leg.turns:
         for fields in (turn.request_headers, turn.response_headers):
             if id(fields) not in seen:
                 seen.add(id(fields))

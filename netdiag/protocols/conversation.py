@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.chunk import Chunk, Moment
-
-if TYPE_CHECKING:
-    from netdiag.protocols.http2.columns.turns import ColumnTurns
 
 CLIENT = 0
 SERVER = 1
@@ -107,8 +103,6 @@ class Conversation:
     protocol: str
     """``http/1.0``, ``http/1.1`` or ``h2``."""
     turns: Sequence[Turn] = field(default_factory=list)
-    columns: ColumnTurns | None = None
-    """The same turns where they are columns."""
     anomalies: list[Anomaly] = field(default_factory=list)
     tunnel: Tunnel | None = None
     h2: Http2Facts | None = None

@@ -81,7 +81,7 @@ class Analysis:
     def _repr_html_(self) -> str:
         from netdiag.records.markup import summary_html
 
-        return summary_html(self)
+        return summary_html(repr(self), self.exchanges)
 
 
 def _missing_extra(package: str) -> Exception:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from netdiag.records.exchange import Exchange
 from netdiag.sanitise import one_line
 from netdiag.units import format_ms
-
-if TYPE_CHECKING:
-    from netdiag.records.analysis import Analysis
-    from netdiag.records.exchange import Exchange
 
 _MOST_ROWS = 50
 _COLUMNS = ("dns", "tcp", "tls", "send", "wait", "transfer")
 
 
-def summary_html(analysis: Analysis) -> str:
-    """A table of the first exchanges with their phases in milliseconds."""
+def summary_html(heading: str, exchanges: Sequence[Exchange]) -> str:
+    """The heading, and a table of the first exchanges with their phases in milliseconds. Both are escaped."""
     head = "".join(f"<th>{name}</th>" for name in ("#", "request", "status", *_COLUMNS, "unattributed", "total ms"))
-    rows = "".join(_row(exchange) for exchange in analysis.exchanges[:_MOST_ROWS])
-    more = len(analysis.exchanges) - _MOST_ROWS
+    rows = "".join(_row(exchange) for exchange in exchanges[:_MOST_ROWS])
+    more = len(exchanges) - _MOST_ROWS
     note = f"<p>… and {more} more exchanges</p>" if more > 0 else ""
-    return f"<div><p>{escape(repr(analysis))}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}</div>"
+    return (
+        f"<div><p>{escape(heading)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}</div>"
+    )
 
 
 def _row(exchange: Exchange) -> str:

@@ -41,7 +41,7 @@ class Stage(Enum):
 class Direction:
     """Reader of one direction."""
 
-    def __init__(self, records: Sequence[TlsRecordView], name: str, observer: Observer) -> None:
+    def __init__(self, records: Sequence[TlsRecordView], name: str, observer: Observer[Direction]) -> None:
         self.records = records
         self.name = name
         """``client`` or ``server``: who sent the records."""

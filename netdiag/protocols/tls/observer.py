@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from netdiag.protocols.tls.direction import Direction
-    from netdiag.protocols.tls.epochs import Epoch
-    from netdiag.wire.record_view import TlsRecordView
+from netdiag.protocols.tls.epochs import Epoch
+from netdiag.wire.record_view import TlsRecordView
+
+Side = TypeVar("Side", contravariant=True)
+"""The reader of a direction: ``direction.Direction``, which knows its observer, not the other way round."""
 
 
-class Observer(Protocol):
+class Observer(Protocol[Side]):
     """Who is told what a direction's records say, and who supplies the keys."""
 
-    def message(self, side: Direction, kind: int, body: bytes, record: TlsRecordView) -> None:
+    def message(self, side: Side, kind: int, body: bytes, record: TlsRecordView) -> None:
         """One handshake message; ``record`` completes it, ``side.message_began`` has its first octet."""
         ...
 
-    def alert(self, side: Direction, level: int, description: int, record: TlsRecordView) -> None:
+    def alert(self, side: Side, level: int, description: int, record: TlsRecordView) -> None:
         """One alert that could be read."""
         ...
 
-    def change_cipher_spec(self, side: Direction) -> None:
+    def change_cipher_spec(self, side: Side) -> None:
         """A ChangeCipherSpec; the observer moves the direction on, or ignores it (TLS 1.3)."""
         ...
 
-    def first_protected(self, side: Direction, record: TlsRecordView) -> None:
+    def first_protected(self, side: Side, record: TlsRecordView) -> None:
         """An application_data record where the direction is still in clear; the observer moves the direction on."""
         ...
 

@@ -15,6 +15,7 @@ from netdiag.protocols.http2 import either as h2_either
 from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.http2.columns import direction as h2_direction
 from netdiag.protocols.http2.columns import regular as h2_regular
+from netdiag.protocols.http2.columns.turns import ColumnTurns
 from netdiag.protocols.turn import Turn
 from netdiag.wire.chunk import Chunk, Moment
 from tests.support import h2_bytes as h2
@@ -39,9 +40,9 @@ def check_agreement(by_columns: Conversation | None, chunks: tuple[list[Chunk], 
     assert carriers(list(by_columns.turns)) == carriers(list(one_by_one.turns))
     assert by_columns.h2 == one_by_one.h2
     assert one_by_one.anomalies == by_columns.anomalies == []
-    assert by_columns.columns is not None
+    assert isinstance(by_columns.turns, ColumnTurns)
     told = {fields for turn in one_by_one.turns for fields in (turn.request_headers, turn.response_headers)}
-    assert {*by_columns.columns.headers(), ()} == {*told, ()}
+    assert {*by_columns.turns.headers(), ()} == {*told, ()}
     return True
 
 
@@ -105,13 +106,14 @@ def test_a_long_connection_that_turns_out_odd_has_to_be_heard_again(monkeypatch:
 def test_many_requests_are_worth_it_and_a_large_upload_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = h2_either.decode(*_many_requests(400))
     assert found is not None
-    assert found.columns is not None
+    assert isinstance(found.turns, ColumnTurns)
     few, answers = (list(side) for side in _many_requests(5))
     grants = [h2.window_update(0, 1000)] * 2000
     client = stream(*((float(i), octets) for i, octets in enumerate([few[0].data, few[1].data, *grants])))
     found = h2_either.decode(client, answers)
     assert found is not None
-    assert (found.columns, found.turns) == (None, http2.decode(client, answers).turns)
+    assert isinstance(found.turns, list)
+    assert found.turns == http2.decode(client, answers).turns
 
 
 def _many_requests(count: int) -> Iterator[list[Chunk]]:
@@ -145,6 +147,6 @@ def test_turns_are_a_sequence_that_can_be_sent_elsewhere() -> None:
 def test_many_requests_with_the_same_fields_share_one_section() -> None:
     said = h2_regular.decode(*_many_requests(500))
     assert said is not None
-    assert said.columns is not None
+    assert isinstance(said.turns, ColumnTurns)
     # The first block fills the table, the second refers to it, as all others do.
-    assert len(said.columns.requests) == len(said.columns.responses) == 1
+    assert len(said.turns.requests) == len(said.turns.responses) == 1

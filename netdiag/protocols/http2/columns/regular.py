@@ -27,7 +27,7 @@ from netdiag.wire.tables import NONE, Int32, Int64
 
 
 def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation | None:
-    """As ``http2.decode``, with ``ColumnTurns``; None for a connection that is not regular."""
+    """As ``http2.decode``, with ``ColumnTurns`` for turns; None for a connection that is not regular."""
     asked = read_direction(client, is_client=True)
     streams = None if asked is None else streams_of(asked)
     if asked is None or streams is None or _gives_up(asked):
@@ -118,7 +118,7 @@ def _conversation(pair: Paired, facts: Http2Facts) -> Conversation | None:
     facts.preface = asked.times.first(0)
     facts.frames = {**_counts(CLIENT, asked), **_counts(SERVER, answered)}
     facts.max_open_streams = most + 1
-    return Conversation(protocol="h2", turns=turns, columns=turns, h2=facts)
+    return Conversation(protocol="h2", turns=turns, h2=facts)
 
 
 def _table(pair: Paired) -> TurnTable:
