@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netdiag.cli.probe_options import ProbeOptions
+
 if TYPE_CHECKING:
-    from netdiag.cli.probe import ProbeOptions
     from netdiag.probe.llm import LlmCall
     from netdiag.probe.plan import ProbeConfig
 

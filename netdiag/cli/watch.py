@@ -102,12 +102,13 @@ def watch(
     from netdiag.cli import probe as probe_command
     from netdiag.cli import results
     from netdiag.cli.llm_call import announce
+    from netdiag.cli.probe_options import ProbeOptions
     from netdiag.errors import UsageError
     from netdiag.probe.watch import WatchPlan
 
     results.check_goals(slo)
     options["arms"] = options["arms"] or (() if options["http1"] or options["http2"] else ("h1",))
-    chosen = probe_command.ProbeOptions(**(_UNASKED | options))
+    chosen = ProbeOptions(**(_UNASKED | options))
     if bool(chosen.urls) == chosen.lab:
         raise UsageError("give one URL, or --lab")
     with probe_command.target(chosen) as target:

@@ -13,8 +13,9 @@ from click.testing import Result
 import netdiag
 from netdiag.capture.privileges import ability
 from netdiag.cli.llm_call import llm_call
-from netdiag.cli.probe import ProbeOptions, plan
+from netdiag.cli.probe import plan
 from netdiag.cli.probe import probe as probe_command
+from netdiag.cli.probe_options import ProbeOptions
 from netdiag.errors import UsageError
 from netdiag.export.json import dumps
 from netdiag.lab import Behaviour, LabConfig, LabServer
