@@ -10,7 +10,7 @@ from netdiag.wire.record_view import TlsRecordView
 
 if TYPE_CHECKING:
     from netdiag.protocols.conversation import Conversation, Tunnel
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.timed import TimedMessage
     from netdiag.protocols.http2.columns.turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
     from netdiag.protocols.tls.observe import TlsObservation
@@ -59,7 +59,7 @@ def socks(client: Octets, server: Octets) -> Tunnel | None:
 
 def dns(client: Octets, server: Octets) -> list[TimedMessage]:
     """DNS over TCP (RFC 7766)."""
-    from netdiag.protocols.dns import tcp_messages
+    from netdiag.protocols.dns.over_tcp import tcp_messages
 
     return tcp_messages(client, server)
 

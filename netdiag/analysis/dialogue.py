@@ -14,8 +14,9 @@ from netdiag.analysis import decoders
 from netdiag.analysis.exchanges import delivered, handshake_marks, sent
 from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.peek import Peeked
-from netdiag.protocols import dns_transport, proxy_protocol, sniff
+from netdiag.protocols import proxy_protocol, sniff
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
+from netdiag.protocols.dns import transport as dns_transport
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.endpoint import Endpoint
@@ -26,7 +27,7 @@ from netdiag.wire.chunk_records import record_views
 from netdiag.wire.record_view import RecordRows, TlsRecordView
 
 if TYPE_CHECKING:
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.timed import TimedMessage
     from netdiag.protocols.http2.columns.turns import ColumnTurns
     from netdiag.protocols.tls.keylog import KeyLog
     from netdiag.protocols.tls.moments import Handshake

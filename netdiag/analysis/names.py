@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netdiag.analysis.pairing import Lookup
-from netdiag.protocols import dns_transport
+from netdiag.protocols.dns import transport as dns_transport
 from netdiag.records.connection import Connection
 from netdiag.records.dns import NameResolution
 from netdiag.records.endpoint import Endpoint
@@ -17,7 +17,7 @@ from netdiag.wire.address import endpoint_of
 from netdiag.wire.tables import Buffer, Datagrams
 
 if TYPE_CHECKING:
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.timed import TimedMessage
 
 
 def in_datagrams(datagrams: Datagrams, buffer: Buffer, reassembled: Mapping[int, bytes]) -> list[TimedMessage]:
@@ -34,8 +34,8 @@ def _in_datagram(
     datagrams: Datagrams, buffer: Buffer, row: int, reassembled: Mapping[int, bytes]
 ) -> TimedMessage | None:
     # Here, not above: most captures of one client have no DNS in them.
-    from netdiag.protocols.dns import decode_message
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.message import decode_message
+    from netdiag.protocols.dns.timed import TimedMessage
 
     start, number = int(datagrams.payload_offset[row]), int(datagrams.number[row])
     data = reassembled.get(number) or bytes(buffer[start : start + int(datagrams.captured_payload_bytes[row])])
@@ -62,7 +62,7 @@ def resolutions(messages: Iterable[TimedMessage]) -> list[NameResolution]:
     found = sorted(messages, key=lambda m: m.packet or 0)
     if not found:
         return []
-    from netdiag.protocols.dns_pairing import pair
+    from netdiag.protocols.dns.pairing import pair
 
     return pair(found)
 

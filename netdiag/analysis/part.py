@@ -35,7 +35,7 @@ from netdiag.wire.transmissions import transmissions
 if TYPE_CHECKING:
     from netdiag.analysis.multiplexed import Multiplexed
     from netdiag.analysis.unopened import UnopenedTurns
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.timed import TimedMessage
     from netdiag.protocols.tls.keylog import KeyLog
 
 _NEXT_SYN_NS = 1_000_000_000

@@ -31,7 +31,7 @@ from netdiag.wire.icmp import IcmpError
 from netdiag.wire.tables import Int32, Int64
 
 if TYPE_CHECKING:
-    from netdiag.protocols.dns_pairing import TimedMessage
+    from netdiag.protocols.dns.timed import TimedMessage
 
 PART_PACKETS = 1 << 17
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netdiag.protocols.dns_transport import PORT as DNS_PORT
+from netdiag.protocols.dns.transport import PORT as DNS_PORT
 from netdiag.records.endpoint import Endpoint
 from netdiag.wire.address import endpoint_keys, endpoint_of
 from netdiag.wire.octets import BIG32, Octets

@@ -42,7 +42,7 @@ def test_analysing_loads_no_capture_library_and_no_picture() -> None:
 NEVER_FOR_CLEAR_TEXT = {
     *("netdiag.protocols.tls.observe", "netdiag.protocols.tls.key_schedule", "netdiag.protocols.tls.regular"),
     *("netdiag.analysis.keyless", "netdiag.analysis.sealed", "netdiag.analysis.unopened"),
-    *("netdiag.protocols.quic", "netdiag.protocols.dns", "netdiag.protocols.socks", "netdiag.protocols.http1"),
+    *("netdiag.protocols.quic", "netdiag.protocols.dns.message", "netdiag.protocols.socks", "netdiag.protocols.http1"),
     *("netdiag.records.lanes", "netdiag.records.command", "netdiag.stats.comparison", "netdiag.export.schema"),
     *("cryptography", "hashlib", "hmac", "numpy.ma", "statistics", "decimal", "socket", "tempfile", "concurrent"),
     *(
@@ -79,5 +79,5 @@ def test_a_small_capture_in_clear_text_loads_what_it_needs() -> None:
 
 def test_a_capture_loads_the_decoders_of_what_it_speaks() -> None:
     loaded = modules_of(["analyze", str(CAPTURES / "built-dns-h1.pcapng")])
-    assert {"netdiag.protocols.dns", "netdiag.protocols.http1"} <= loaded
+    assert {"netdiag.protocols.dns.message", "netdiag.protocols.http1"} <= loaded
     assert not {"netdiag.protocols.http2.frame_by_frame", "netdiag.protocols.quic", "netdiag.protocols.socks"} & loaded

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from netdiag.api import analyze
-from netdiag.protocols.dns import RCODE_NAMES, type_name
+from netdiag.protocols.dns.numbers import RCODE_NAMES, type_name
 from netdiag.records.dns import NameResolution
 from tests.support.agreement import Field, check_agreement
 from tests.support.public_captures import epoch_ns, folder, keylog_of

@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from netdiag.protocols import dns, http1, socks
+from netdiag.protocols import http1, socks
 from netdiag.protocols.anomalies import AnomalyLog
+from netdiag.protocols.dns.message import decode_message
+from netdiag.protocols.dns.over_tcp import tcp_messages
 from netdiag.protocols.event_body import open_event_body
 from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.quic import QuicDatagram, observe
@@ -161,10 +163,10 @@ BOMBS: dict[str, Callable[[], Callable[[], object]]] = {
     "grpc-web trailers": lambda: events("application/grpc-web", fill(b"\x80\0\0\xff\xff" + b"a:b\r\n" * 13_107)),
     "json": lambda: events("application/json", fill(b"[")),
     "dns over tcp": lambda: (
-        lambda: dns.tcp_messages(one(fill(b"\0\x1d\0\0\1\0\0\1\0\0\0\0\0\0\3www\1a\2bc\0\0\1\0\1....")), [])
+        lambda: tcp_messages(one(fill(b"\0\x1d\0\0\1\0\0\1\0\0\0\0\0\0\3www\1a\2bc\0\0\1\0\1....")), [])
     ),
     "dns records": lambda: (
-        lambda: dns.decode_message(
+        lambda: decode_message(
             b"\0\0\x81\0\0\1\xff\xff\xff\xff\xff\xff\1a\0\0\1\0\1" + fill(b"\xc0\x0c\0\1\0\1\0\0\0\0\0\0")
         )
     ),

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from netdiag.protocols import dns, http1
+from netdiag.protocols import http1
 from netdiag.protocols.conversation import Conversation
 from netdiag.protocols.turn import Turn
 from netdiag.records.stream import EventKind
@@ -153,9 +153,3 @@ def test_other_json_is_not_looked_at() -> None:
         asked, answered("Content-Type: application/json", (20, b'{"usage":{"output_tokens":7}}'))
     ).turns
     assert turn.tokens is None
-
-
-def test_dns_over_https_is_recognised() -> None:
-    assert dns.is_over_https((("accept", "application/dns-message"),), ())
-    assert dns.is_over_https((), (("content-type", "application/dns-message"),))
-    assert not dns.is_over_https((("accept", "*/*"),), (("content-type", "text/html"),))

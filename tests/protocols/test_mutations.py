@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from netdiag.protocols import dns, http1, socks
+from netdiag.protocols import http1, socks
 from netdiag.protocols.anomalies import AnomalyLog
+from netdiag.protocols.dns.message import decode_message
+from netdiag.protocols.dns.over_tcp import tcp_messages
+from netdiag.protocols.dns.pairing import pair
 from netdiag.protocols.event_body import open_event_body
 from netdiag.protocols.http2 import frame_by_frame as http2
 from netdiag.protocols.quic import QuicDatagram, observe
@@ -114,9 +117,9 @@ DECODERS: dict[str, Callable[[int], object]] = {
     "ndjson": lambda seed: _events("application/x-ndjson", EVENTS.replace(b"event: x\ndata: ", b""), seed),
     "json": lambda seed: _events("application/json", b'{"usage":{"output_tokens":5,"queue_time":0.1}}', seed),
     "grpc": lambda seed: _events("application/grpc-web", b"\0\0\0\0\3abc\x80\0\0\0\x10grpc-status: 0\r\n", seed),
-    "dns": lambda seed: dns.decode_message(mutate(DNS_ANSWER, seed)),
-    "dns over tcp": lambda seed: dns.pair(
-        dns.tcp_messages(
+    "dns": lambda seed: decode_message(mutate(DNS_ANSWER, seed)),
+    "dns over tcp": lambda seed: pair(
+        tcp_messages(
             [chunk(mutate(b"\0\x1f" + message("www.example.com"), seed))], [chunk(mutate(b"\0\x60" + DNS_ANSWER, seed))]
         )
     ),

@@ -1,4 +1,4 @@
-"""DNS messages (RFC 1035, 6891): the header, the question, and of the answers what leads to an address. Pairing is in ``dns_pairing``.
+"""DNS messages (RFC 1035, 6891): the header, the question, and of the answers what leads to an address.
 
 Compression pointers may only go backwards and at most sixteen times; a message that breaks a rule later than its question still yields
 what came before, as ``damaged``.
@@ -8,26 +8,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from netdiag.protocols.dns_pairing import UNSPECIFIED, TimedMessage, pair
-from netdiag.protocols.dns_transport import OVER_TLS_PORT, PORT, is_over_https
-from netdiag.records.endpoint import Endpoint
-from netdiag.wire.chunk import Chunk
-
-__all__ = [
-    "OVER_TLS_PORT",
-    "PORT",
-    "DnsMessage",
-    "ResourceRecord",
-    "TimedMessage",
-    "decode_message",
-    "is_over_https",
-    "pair",
-    "tcp_messages",
-    "type_name",
-]
+from netdiag.protocols.dns.numbers import rcode_name, type_name
 
 _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
@@ -36,72 +19,6 @@ _MAX_NAME_BYTES = 255
 _OPCODE_AND_ZERO, _ANSWERS_ONLY = 0x7840, 0x068F
 """Bits of the flags (RFC 1035 section 4.1.1): that are 0 in every ordinary message; and (AA, TC, RA, RCODE) in every query."""
 _FEW = 32
-
-TYPE_NAMES: dict[int, str] = {
-    1: "A",
-    2: "NS",
-    5: "CNAME",
-    6: "SOA",
-    10: "NULL",
-    12: "PTR",
-    13: "HINFO",
-    15: "MX",
-    16: "TXT",
-    17: "RP",
-    24: "SIG",
-    25: "KEY",
-    28: "AAAA",
-    29: "LOC",
-    33: "SRV",
-    35: "NAPTR",
-    37: "CERT",
-    39: "DNAME",
-    41: "OPT",
-    43: "DS",
-    44: "SSHFP",
-    46: "RRSIG",
-    47: "NSEC",
-    48: "DNSKEY",
-    50: "NSEC3",
-    51: "NSEC3PARAM",
-    52: "TLSA",
-    53: "SMIMEA",
-    59: "CDS",
-    60: "CDNSKEY",
-    61: "OPENPGPKEY",
-    64: "SVCB",
-    65: "HTTPS",
-    99: "SPF",
-    249: "TKEY",
-    250: "TSIG",
-    251: "IXFR",
-    252: "AXFR",
-    255: "ANY",
-    256: "URI",
-    257: "CAA",
-}
-"""IANA, "Resource Record (RR) TYPEs"."""
-
-RCODE_NAMES: dict[int, str] = {
-    0: "NOERROR",
-    1: "FORMERR",
-    2: "SERVFAIL",
-    3: "NXDOMAIN",
-    4: "NOTIMP",
-    5: "REFUSED",
-    6: "YXDOMAIN",
-    7: "YXRRSET",
-    8: "NXRRSET",
-    9: "NOTAUTH",
-    10: "NOTZONE",
-    16: "BADVERS",
-    23: "BADCOOKIE",
-}
-
-
-def type_name(number: int) -> str:
-    """The mnemonic of a QTYPE, or ``TYPE65`` (RFC 3597 section 5)."""
-    return TYPE_NAMES.get(number, f"TYPE{number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +61,7 @@ class DnsMessage:
     @property
     def rcode_name(self) -> str:
         """``NOERROR``, ``NXDOMAIN`` …, or ``RCODE99``."""
-        return RCODE_NAMES.get(self.rcode, f"RCODE{self.rcode}")
+        return rcode_name(self.rcode)
 
     @property
     def type_name(self) -> str:
@@ -302,45 +219,3 @@ def _extended_rcode(data: bytes, pos: int, count: int) -> int:
             return int(ttl >> 24) << 4
         pos += 10 + size
     return 0
-
-
-def tcp_messages(
-    client: Iterable[Chunk],
-    server: Iterable[Chunk],
-    *,
-    client_endpoint: Endpoint = UNSPECIFIED,
-    resolver: Endpoint = UNSPECIFIED,
-) -> list[TimedMessage]:
-    """Messages of both directions of DNS over TCP (RFC 7766 section 8) in the order in which they were delivered.
-
-    A direction ends at a gap and at octets that are no message. Where the caller learns the endpoints only later, ``TimedMessage.between``
-    puts them in.
-    """
-    asked = [
-        TimedMessage(message, client_endpoint, resolver, chunk.deliverable_at, chunk.last_packet, "tcp")
-        for message, chunk in _tcp_direction(client)
-    ]
-    answered = [
-        TimedMessage(message, resolver, client_endpoint, chunk.deliverable_at, chunk.last_packet, "tcp")
-        for message, chunk in _tcp_direction(server)
-    ]
-    return sorted(asked + answered, key=lambda m: m.at)
-
-
-def _tcp_direction(chunks: Iterable[Chunk]) -> Iterator[tuple[DnsMessage, Chunk]]:
-    held = bytearray()
-    for chunk in chunks:
-        if chunk.missing_before:
-            return
-        held += chunk.data
-        pos = 0
-        while pos + 2 <= len(held):
-            size = held[pos] << 8 | held[pos + 1]
-            if pos + 2 + size > len(held):
-                break
-            message = decode_message(bytes(held[pos + 2 : pos + 2 + size]))
-            if message is None:
-                return
-            yield message, chunk
-            pos += 2 + size
-        del held[:pos]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
+from netdiag.protocols.dns.message import ResourceRecord
+from netdiag.protocols.dns.timed import TimedMessage
+from netdiag.protocols.dns.transport import PORT
 from netdiag.records.dns import NameResolution
-from netdiag.records.endpoint import Endpoint
 
-if TYPE_CHECKING:
-    from netdiag.protocols.dns import DnsMessage, ResourceRecord
-
-UNSPECIFIED = Endpoint("", 0)
-"""Stands for an endpoint that the decoder does not know: an address is never made up."""
-
-_DNS_PORT = 53
 MDNS_PORT = 5353
 LLMNR_PORT = 5355
 
@@ -23,24 +17,6 @@ LLMNR_PORT = 5355
 _FORGOTTEN_AFTER_NS = 30_000_000_000
 _TRANSACTION = 4
 """So many parts of a key are the transaction: without the question."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedMessage:
-    """One message as it travelled."""
-
-    message: DnsMessage
-    source: Endpoint
-    destination: Endpoint
-    at: int
-    """When it was captured (its last octet, over TCP: when that was deliverable); ns since the epoch."""
-    packet: int | None
-    transport: str = "udp"
-
-    def between(self, client: Endpoint, resolver: Endpoint) -> TimedMessage:
-        """The same message with its endpoints: a query goes to the resolver, an answer comes from it."""
-        source, destination = (resolver, client) if self.message.response else (client, resolver)
-        return replace(self, source=source, destination=destination)
 
 
 @dataclass(slots=True)
@@ -72,7 +48,7 @@ def pair(messages: Iterable[TimedMessage]) -> list[NameResolution]:
 
 def _is_multicast(timed: TimedMessage) -> bool:
     ports = {timed.source.port, timed.destination.port}
-    return not ports.isdisjoint((MDNS_PORT, LLMNR_PORT)) and _DNS_PORT not in ports
+    return not ports.isdisjoint((MDNS_PORT, LLMNR_PORT)) and PORT not in ports
 
 
 def _key(timed: TimedMessage) -> tuple[object, ...]:
