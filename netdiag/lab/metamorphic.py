@@ -14,8 +14,8 @@ from netdiag.lab.builder.capture import Frame, frames_at_tap, write_capture
 from netdiag.lab.builder.derive import truth_of
 from netdiag.lab.builder.dns_client import answer_addresses
 from netdiag.lab.builder.segment import FIN, PSH, Datagram, Segment, parse
-from netdiag.lab.builder.settings import CaptureSettings
 from netdiag.lab.builder.tls_session import KeyLog
+from netdiag.lab.host_settings import CaptureSettings
 from netdiag.lab.name_server import Query
 from netdiag.lab.scenario import Scenario, bundled, varied
 from netdiag.lab.score import Analyse

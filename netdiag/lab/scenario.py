@@ -18,14 +18,14 @@ from typing import Any
 
 from netdiag.errors import UsageError
 from netdiag.lab.behaviour import DEFAULT, Behaviour, changed
-from netdiag.lab.builder.settings import (
+from netdiag.lab.config import LabConfig
+from netdiag.lab.host_settings import (
     CaptureSettings,
     ResolverSettings,
     TcpSettings,
     TlsClientSettings,
     TlsServerSettings,
 )
-from netdiag.lab.config import LabConfig
 from netdiag.lab.name_server import Name
 from netdiag.lab.path import Path
 from netdiag.lab.strict import build, checked

@@ -20,7 +20,6 @@ from netdiag.lab.builder.http1_client import Http1Client
 from netdiag.lab.builder.http2_client import Http2Client
 from netdiag.lab.builder.marks import ExchangeMarks
 from netdiag.lab.builder.network import Host, Network, Sighting
-from netdiag.lab.builder.settings import ResolverSettings, TcpSettings, TlsClientSettings
 from netdiag.lab.builder.tcp import Endpoint, Place, TcpError
 from netdiag.lab.builder.tls_client import ClientHandshake
 from netdiag.lab.builder.tls_server import ServerHandshake
@@ -30,6 +29,7 @@ from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns, run_virtual
 from netdiag.lab.certificates import Authority, SeededSource
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.conversation import serve_connection
+from netdiag.lab.host_settings import ResolverSettings, TcpSettings, TlsClientSettings
 from netdiag.lab.link import PeerGone
 from netdiag.lab.path import Path
 from netdiag.lab.scenario import ConnectionPlan, Scenario

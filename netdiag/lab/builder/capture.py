@@ -10,9 +10,9 @@ from typing import BinaryIO
 from netdiag.capture.writer import PcapngWriter
 from netdiag.lab.builder.network import Sighting
 from netdiag.lab.builder.segment import ACK, ETHERNET_BYTES, PSH, Datagram, Segment, parse
-from netdiag.lab.builder.settings import CaptureSettings
 from netdiag.lab.builder.tls_session import KeyLog
 from netdiag.lab.clock import ns
+from netdiag.lab.host_settings import CaptureSettings
 from netdiag.wire.tables import Interface
 
 _LINK_TYPES = {"ethernet": 1, "raw": 101, "cooked": 113}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from netdiag.lab.builder.network import Host
 from netdiag.lab.builder.segment import Datagram
-from netdiag.lab.builder.settings import ResolverSettings
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
 from netdiag.lab.clock import ns
+from netdiag.lab.host_settings import ResolverSettings
 from netdiag.lab.name_server import Name, Query, Zone
 
 _TYPES = {"A": 1, "AAAA": 28}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from netdiag.lab.builder.segment import ACK, RST, SYN, Datagram, Segment, parse
-from netdiag.lab.builder.settings import TcpSettings
 from netdiag.lab.builder.tcp import Endpoint, Place
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
 from netdiag.lab.clock import ns
+from netdiag.lab.host_settings import TcpSettings
 from netdiag.lab.path import DirectionModel, Path
 
 _FIRST_PORT = 50_000

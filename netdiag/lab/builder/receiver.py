@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from netdiag.lab.builder.settings import TcpSettings
+from netdiag.lab.host_settings import TcpSettings
 
 _MOST_SACK_BLOCKS = 3
 

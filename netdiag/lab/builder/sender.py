@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from netdiag.lab.builder.settings import TcpSettings
+from netdiag.lab.host_settings import TcpSettings
 
 INITIAL_RTO_NS = 1_000_000_000
 RTO_FLOOR_NS = 200_000_000

@@ -10,9 +10,9 @@ from typing import Protocol
 from netdiag.lab.builder.receiver import Receiver
 from netdiag.lab.builder.segment import ACK, FIN, PSH, RST, SYN, Options, Segment
 from netdiag.lab.builder.sender import INITIAL_RTO_NS, Departure, Sender
-from netdiag.lab.builder.settings import TcpSettings
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
 from netdiag.lab.clock import ns
+from netdiag.lab.host_settings import TcpSettings
 
 
 class TcpError(ConnectionError):

@@ -7,7 +7,6 @@ import asyncio
 import random
 
 from netdiag.lab.builder import tls_messages as m
-from netdiag.lab.builder.settings import TlsClientSettings
 from netdiag.lab.builder.tls_keys import (
     HANDSHAKE,
     SUITES,
@@ -27,6 +26,7 @@ from netdiag.lab.builder.tls_session import (
 )
 from netdiag.lab.builder.tls_stream import Stream, Ticket, Transcript
 from netdiag.lab.clock import Stamp, ns, until
+from netdiag.lab.host_settings import TlsClientSettings
 from netdiag.lab.link import Sent
 
 

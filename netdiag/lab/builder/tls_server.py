@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from netdiag.lab.builder import tls_messages as m
-from netdiag.lab.builder.settings import TlsClientSettings, TlsServerSettings
 from netdiag.lab.builder.tls_keys import (
     HANDSHAKE,
     SUITES,
@@ -27,6 +26,7 @@ from netdiag.lab.builder.tls_stream import Stream, Ticket, Transcript, alert
 from netdiag.lab.clock import Stamp, ns, until
 from netdiag.lab.config import LabConfig
 from netdiag.lab.conversation import HandshakeFailed
+from netdiag.lab.host_settings import TlsClientSettings, TlsServerSettings
 from netdiag.lab.link import PeerGone
 
 
