@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from netdiag.analysis.median import median
-from netdiag.analysis.stalls import SIGNS_OF_LIFE, TOGETHER_NS, progress
-from netdiag.records.stream import Delivery, StreamBuffering, StreamEvent
+from netdiag.analysis.stalls import TOGETHER_NS, progress
+from netdiag.records.stream import SIGNS_OF_LIFE, Delivery, StreamBuffering, StreamEvent
 from netdiag.units import NS_PER_S, format_duration
 
 FEWEST_EVENTS = 10

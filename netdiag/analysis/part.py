@@ -1,6 +1,7 @@
 """Connections of a capture, whole: from their packets to what they said. Records are made when asked for.
 
-Connections that the grammar can judge by columns alone (``sealed``) cost nothing per connection; all others are heard one by one.
+Connections that the grammar can judge by columns alone (``sealed``) cost nothing per connection, and regular HTTP/1 (``brief``) little; all
+others are heard one by one.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from netdiag.wire.flows import Flows
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
-from netdiag.wire.tables import NONE
+from netdiag.wire.tables import NONE, Bool, Buffer, Segments
 from netdiag.wire.tls_records import chain
 from netdiag.wire.transmissions import transmissions
 
 if TYPE_CHECKING:
+    from netdiag.analysis.brief import BriefTurns
     from netdiag.analysis.multiplexed import Multiplexed
     from netdiag.analysis.unopened import UnopenedTurns
     from netdiag.protocols.dns.timed import TimedMessage
@@ -89,9 +91,11 @@ class Part:
             self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
             rows = np.flatnonzero(self._chosen)
             self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
-        self._dialogues = {
-            i: self._ears.hear(i) for i in np.flatnonzero(self._ears.speaks).tolist() if i not in self._row
-        }
+        self._brief, self._told = self._in_brief(flows.buffer, segments)
+        others = self._ears.speaks & ~self._told
+        self._dialogues = {i: self._ears.hear(i) for i in np.flatnonzero(others).tolist() if i not in self._row}
+        self._asked: dict[int, Dialogue] = {}
+        """Of connections told in brief: those that somebody asked for."""
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
         """Numbered from 0 here; their ids are the whole capture's."""
         self._multiplexed = self._by_columns()
@@ -122,6 +126,10 @@ class Part:
             openers.update((first + row, first) for row in many.waited(tables[-1]))
         if self._row:
             tables.append(self._of_sealed())
+        if self._brief is not None:
+            from netdiag.analysis.brief import exchanges as exchanges_in_brief
+
+            tables.append(exchanges_in_brief(self._brief, self._table.openings, self._first_id))
         return PartFacts(
             exchanges=MarkTable.concat(tables),
             openers=openers,
@@ -145,6 +153,8 @@ class Part:
             return self._requests(i, self._said(i), {0: self._sealed.told(self._row[i])})[ordinal]
         if i in self._multiplexed:
             return self._multiplexed[i].draft(ordinal)
+        if i not in self._own_of:
+            self._own_of[i] = self._requests(i, self._said(i), {})
         return self._own_of[i][ordinal]
 
     def dials(self, addresses: Set[str]) -> list[Dial]:
@@ -168,16 +178,38 @@ class Part:
 
     def _said(self, i: int) -> Dialogue | None:
         if i not in self._row:
-            return self._dialogues.get(i)
+            return self._heard(i)
         from netdiag.analysis.sealed import dialogue_of
 
         return dialogue_of(self.connections[i].tls)
+
+    def _heard(self, i: int) -> Dialogue | None:
+        if not self._is_told(i):
+            return self._dialogues.get(i)
+        if i not in self._asked:
+            self._asked[i] = self._ears.hear(i)
+        return self._asked[i]
+
+    def _is_told(self, i: int) -> bool:
+        return i < len(self._told) and bool(self._told[i])
+
+    def _in_brief(self, buffer: Buffer, segments: Segments) -> tuple[BriefTurns | None, Bool]:
+        """The exchanges of regular connections in clear, and of each connection that speaks whether it is one of them."""
+        clear = self._ears.speaks & ~self._ears.encrypted
+        if not clear.any():
+            return None, clear
+        from netdiag.analysis.brief import heard_in_brief
+        from netdiag.analysis.clear import clear_turns
+
+        found = clear_turns(buffer, segments, clear)
+        told = heard_in_brief(found, self._table.openings)[: len(clear)]
+        return found.of(told), told
 
     def _server_port(self, i: int) -> int:
         return self._table.endpoints.server_port(i)
 
     def _connection(self, i: int) -> Connection:
-        dialogue = self._ears.hear(i) if i in self._row else self._dialogues.get(i)
+        dialogue = self._ears.hear(i) if i in self._row else self._heard(i)
         said: dict[str, Any] = {}
         if dialogue is not None:
             said = {
@@ -202,7 +234,8 @@ class Part:
     def _drafts(self) -> list[Draft]:
         """The exchanges of all others that are not sealed."""
         told = _unopened(self.connections, self._dialogues)
-        one_by_one = (i for i in range(len(self)) if i not in self._row and i not in self._multiplexed)
+        brief = set(np.flatnonzero(self._told).tolist())
+        one_by_one = (i for i in range(len(self)) if not (i in self._row or i in self._multiplexed or i in brief))
         return [d for i in one_by_one for d in self._requests(i, self._dialogues.get(i), told.get(i, {}))]
 
     def _requests(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:

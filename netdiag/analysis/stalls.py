@@ -14,12 +14,7 @@ from itertools import pairwise
 from netdiag.analysis.held_up import HeldUp, Witnessed
 from netdiag.analysis.median import median
 from netdiag.plain import plain
-from netdiag.records.stream import EventKind, StallCause, StreamEvent, StreamStall
-
-TOKEN_BEARING = frozenset({EventKind.TEXT, EventKind.REASONING, EventKind.TOOL, EventKind.REFUSAL})
-"""Non-empty text in any channel."""
-SIGNS_OF_LIFE = frozenset({EventKind.COMMENT, EventKind.PING})
-"""They prove that the path is alive and are no event of the answer."""
+from netdiag.records.stream import SIGNS_OF_LIFE, TOKEN_BEARING, EventKind, StallCause, StreamEvent, StreamStall
 
 NEARBY = 20
 """Events on either side that say what the pace is."""

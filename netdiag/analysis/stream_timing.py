@@ -10,9 +10,18 @@ from typing import NamedTuple
 
 from netdiag.analysis.buffering import buffering, burst_factor, events_per_record
 from netdiag.analysis.median import median
-from netdiag.analysis.stalls import SIGNS_OF_LIFE, TOKEN_BEARING, Surroundings, find_stalls
+from netdiag.analysis.stalls import Surroundings, find_stalls
 from netdiag.protocols.turn import Turn
-from netdiag.records.stream import Delivery, EventKind, StallCause, StreamEvent, StreamStall, StreamTiming
+from netdiag.records.stream import (
+    SIGNS_OF_LIFE,
+    TOKEN_BEARING,
+    Delivery,
+    EventKind,
+    StallCause,
+    StreamEvent,
+    StreamStall,
+    StreamTiming,
+)
 
 _REMAINDER_BYTES = 256
 """Octets after the last event: a blank line, a byte order mark before the first."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
-from netdiag.protocols import aws_events
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.content_coding import ContentDecoder, codings_of, obstacle
+from netdiag.protocols.event_readers import EventReader, reader_for
 from netdiag.protocols.grpc import MessageSplitter, is_grpc, status_of
-from netdiag.protocols.headers import Field, find
+from netdiag.protocols.headers import Field, find, media_type
 from netdiag.protocols.llm_events import EventClassifier
-from netdiag.protocols.ndjson import JsonLines
-from netdiag.protocols.sse import EventStream
 from netdiag.protocols.turn import Turn
 from netdiag.records.stream import EventKind, StreamEvent
 from netdiag.wire.chunk import Moment
@@ -23,17 +22,6 @@ _ANSWERS_WHOLE = re.compile(
     r"/(?:chat/)?completions\b|/responses\b|/messages\b|/api/(?:chat|generate)\b|:generateContent\b|/generate\b"
 )
 _MAX_WHOLE_BYTES = 1 << 20
-_NDJSON_TYPES = frozenset(
-    {
-        "application/x-ndjson",
-        "application/ndjson",
-        "application/jsonl",
-        "application/x-jsonlines",
-        "application/json-lines",
-        "application/json-seq",
-        "application/stream+json",
-    }
-)
 
 
 class EventBody(Protocol):
@@ -51,10 +39,7 @@ def open_event_body(fields: Sequence[Field], path: str | None, log: AnomalyLog) 
 
     Content codings are undone under limits; where that cannot be done, ``log`` says why events are not read.
     """
-    content_type = find(fields, "content-type")
-    if content_type is None:
-        return None
-    body = _body_for(content_type.partition(";")[0].strip().lower(), path)
+    body = _body_for(media_type(fields), to_report=wants_report(path))
     codings = () if body is None or isinstance(body, _GrpcBody) else codings_of(find(fields, "content-encoding"))
     if body is None or not codings:
         return body
@@ -68,20 +53,28 @@ def open_event_body(fields: Sequence[Field], path: str | None, log: AnomalyLog) 
 
 def may_be_events(fields: Sequence[Field]) -> bool:
     """Whether ``open_event_body`` has a reader for answers with these fields to any request at all."""
-    content_type = find(fields, "content-type")
-    media = "" if content_type is None else content_type.partition(";")[0].strip().lower()
-    return _body_for(media, "/completions") is not None
+    return _body_for(media_type(fields), to_report=True) is not None
 
 
-def _body_for(media: str, path: str | None) -> EventBody | None:
-    if media == "text/event-stream":
-        return _SseBody()
+@lru_cache(maxsize=1024)
+def wants_report(path: str | None) -> bool:
+    """Whether the answer to a request for ``path``, where it is not streamed, ends with a usage report."""
+    return path is not None and _ANSWERS_WHOLE.search(path) is not None
+
+
+def must_be_read(fields: Sequence[Field], *, to_report: bool) -> bool:
+    """Whether the content of an answer with this head tells more than its events: a gRPC status, or damage of its coding. ``to_report``: to
+    a request of which ``wants_report`` holds."""
+    body = _body_for(media_type(fields), to_report=to_report)
+    return isinstance(body, _GrpcBody) or (body is not None and bool(codings_of(find(fields, "content-encoding"))))
+
+
+def _body_for(media: str, *, to_report: bool) -> EventBody | None:
     if media == "application/json":
-        return _WholeBody() if path is not None and _ANSWERS_WHOLE.search(path) else None
-    if media in _NDJSON_TYPES:
-        return _NdjsonBody()
-    if media == aws_events.CONTENT_TYPE:
-        return _AwsBody()
+        return _WholeBody() if to_report else None
+    reader = reader_for(media)
+    if reader is not None:
+        return _EventsBody(reader)
     return _GrpcBody() if is_grpc(media) else None
 
 
@@ -156,57 +149,21 @@ class _Timeline:
         return self._carriers.setdefault(chunk_offset, len(self._carriers))
 
 
-class _SseBody:
-    def __init__(self) -> None:
-        self._stream = EventStream()
-        self._classifier = EventClassifier()
+class _EventsBody:
+    def __init__(self, reader: EventReader) -> None:
+        self._reader = reader
         self._timeline = _Timeline()
 
     def feed(self, octets: bytes, moment: Moment) -> None:
-        for event in self._stream.feed(octets):
-            kind = EventKind.COMMENT if event.comment else self._classifier.classify(event.type, event.data)
-            self._timeline.add(kind, event.size_bytes, moment)
-
-    def finish(self, turn: Turn) -> None:
-        turn.events = self._timeline.rows
-        turn.stream_api = self._classifier.api or "sse"
-        turn.tokens = self._classifier.tokens
-        turn.reported_times = tuple(self._classifier.times)
-
-
-class _NdjsonBody:
-    def __init__(self) -> None:
-        self._lines = JsonLines()
-        self._classifier = EventClassifier()
-        self._timeline = _Timeline()
-
-    def feed(self, octets: bytes, moment: Moment) -> None:
-        for line, size in self._lines.feed(octets):
-            kind = EventKind.PING if line == b"" else self._classifier.classify("", line)
+        for kind, size in self._reader.read(octets):
             self._timeline.add(kind, size, moment)
 
     def finish(self, turn: Turn) -> None:
+        classifier = self._reader.classifier
         turn.events = self._timeline.rows
-        turn.stream_api = self._classifier.api or "ndjson"
-        turn.tokens = self._classifier.tokens
-        turn.reported_times = tuple(self._classifier.times)
-
-
-class _AwsBody:
-    def __init__(self) -> None:
-        self._stream = aws_events.AwsEventStream()
-        self._classifier = EventClassifier()
-        self._timeline = _Timeline()
-
-    def feed(self, octets: bytes, moment: Moment) -> None:
-        for message in self._stream.feed(octets):
-            self._timeline.add(aws_events.classify(message, self._classifier), message.size_bytes, moment)
-
-    def finish(self, turn: Turn) -> None:
-        turn.events = self._timeline.rows
-        turn.stream_api = self._classifier.api or aws_events.BEDROCK
-        turn.tokens = self._classifier.tokens
-        turn.reported_times = tuple(self._classifier.times)
+        turn.stream_api = classifier.api or self._reader.format
+        turn.tokens = classifier.tokens
+        turn.reported_times = tuple(classifier.times)
 
 
 class _GrpcBody:

@@ -50,6 +50,12 @@ def find(fields: Sequence[Field], name: str) -> str | None:
     return None
 
 
+def media_type(fields: Sequence[Field]) -> str:
+    """Content-Type in lower case without its parameters; empty where there is none."""
+    content_type = find(fields, "content-type")
+    return "" if content_type is None else content_type.partition(";")[0].strip().lower()
+
+
 def find_all(fields: Sequence[Field], name: str) -> list[str]:
     """The members of a list-based field over all its lines (RFC 9110 section 5.6.1), stripped, empty ones left out."""
     members = (part.strip() for key, value in fields if key == name for part in value.split(","))

@@ -25,6 +25,12 @@ class EventKind(StrEnum):
     OTHER = "other"
 
 
+TOKEN_BEARING = frozenset({EventKind.TEXT, EventKind.REASONING, EventKind.TOOL, EventKind.REFUSAL})
+"""Non-empty text in any channel."""
+SIGNS_OF_LIFE = frozenset({EventKind.COMMENT, EventKind.PING})
+"""They prove that the path is alive and are no event of the answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEvent:
     """One event, when the octet that ends it was deliverable."""

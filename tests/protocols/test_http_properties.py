@@ -48,7 +48,7 @@ class Spoken:
         return b"" if self.method == "HEAD" or self.status in (204, 304) else self.content
 
 
-_EXCHANGES = st.builds(
+EXCHANGES = st.builds(
     Spoken,
     method=st.sampled_from(["GET", "HEAD", "POST", "PUT"]),
     fields=_FIELDS,
@@ -154,7 +154,7 @@ def facts(conversation: Conversation) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("protocol", list(CODECS))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(exchanges=st.lists(_EXCHANGES, min_size=1, max_size=5))
+@given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=5))
 def test_what_was_written_is_what_is_read(protocol: str, exchanges: list[Spoken]) -> None:
     write, decode = CODECS[protocol]
     conversation = decode(*write(exchanges))
@@ -175,7 +175,7 @@ def test_what_was_written_is_what_is_read(protocol: str, exchanges: list[Spoken]
 
 @pytest.mark.parametrize("protocol", list(CODECS))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(exchanges=st.lists(_EXCHANGES, min_size=1, max_size=4), cuts=st.lists(st.integers(0, 2000), max_size=30))
+@given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=4), cuts=st.lists(st.integers(0, 2000), max_size=30))
 def test_cut_anywhere_the_turns_are_the_same(protocol: str, exchanges: list[Spoken], cuts: list[int]) -> None:
     write, decode = CODECS[protocol]
     client, server = write(exchanges)
@@ -185,7 +185,7 @@ def test_cut_anywhere_the_turns_are_the_same(protocol: str, exchanges: list[Spok
 
 @pytest.mark.parametrize("protocol", list(CODECS))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(exchanges=st.lists(_EXCHANGES, min_size=1, max_size=3), seed=st.integers(0, 1 << 30))
+@given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=3), seed=st.integers(0, 1 << 30))
 def test_mutated_octets_raise_nothing(protocol: str, exchanges: list[Spoken], seed: int) -> None:
     write, decode = CODECS[protocol]
     client, server = (
@@ -199,7 +199,7 @@ def test_mutated_octets_raise_nothing(protocol: str, exchanges: list[Spoken], se
 @pytest.mark.parametrize("protocol", list(CODECS))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    exchanges=st.lists(_EXCHANGES, min_size=1, max_size=4),
+    exchanges=st.lists(EXCHANGES, min_size=1, max_size=4),
     gaps=st.lists(
         st.tuples(st.integers(0, 1), st.integers(0, 1500), st.integers(1, 400), st.booleans()), min_size=1, max_size=4
     ),

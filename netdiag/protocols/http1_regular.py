@@ -1,0 +1,235 @@
+"""Whole HTTP/1 conversations in which nothing is out of the ordinary, read for the moments of their messages alone.
+
+Regular is what ``http1.decode`` would read without a remark: all octets are there, every head lies in one chunk, every request is answered,
+and each body's end is told by its own framing. Heads repeat from connection to connection, so what the same octets say is worked out once.
+Everything else is for ``http1``.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from netdiag.protocols import http1_head as heads
+from netdiag.protocols import proxy_protocol, sniff
+from netdiag.protocols.event_body import must_be_read, wants_report
+from netdiag.protocols.event_readers import reader_for
+from netdiag.protocols.first_events import FirstEvents
+from netdiag.protocols.headers import media_type
+from netdiag.protocols.http1_head import FieldSection, Framing
+from netdiag.protocols.redact import redact_target
+from netdiag.protocols.stream_reader import end_of_head
+from netdiag.wire.tables import NONE
+
+_KEPT_HEADS = 1024
+_END = b"\r\n\r\n"
+_LONGEST_HEAD_BYTES = 2048
+"""Longer ones are rarely repeated."""
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
+
+
+class Octets(NamedTuple):
+    """All octets of one direction, from its first one on."""
+
+    data: bytes
+    ends: Sequence[int]
+    """Where each chunk of them ends."""
+
+
+class RegularTurn(NamedTuple):
+    """One request and its answer: the chunks of the client's, and of the server's octets with the first and the last octet of each, and
+    those in which the first events ended (NONE without)."""
+
+    protocol: str
+    status: int
+    request_first: int
+    request_last: int
+    response_first: int
+    response_last: int
+    first_event: int = NONE
+    first_token: int = NONE
+    first_visible: int = NONE
+
+
+def turns(client: Octets, server: Octets) -> list[RegularTurn] | None:
+    """All turns of a connection; None where it is not regular (or speaks something else)."""
+    if not _speaks_http1(client.data[: sniff.PREFIX_BYTES], server.data[: sniff.PREFIX_BYTES]):
+        return None
+    asks, answers = _Messages(client), _Messages(server)
+    found: list[RegularTurn] = []
+    while not asks.ended:
+        turn = _turn(asks, answers)
+        if turn is None:
+            return None
+        found.append(turn)
+    return found if answers.ended else None
+
+
+@lru_cache(maxsize=_KEPT_HEADS)
+def _speaks_http1(client: bytes, server: bytes) -> bool:
+    return not proxy_protocol.begins(client) and sniff.identify(client, server) == "http/1"
+
+
+def _turn(asks: _Messages, answers: _Messages) -> RegularTurn | None:
+    head = asks.head()
+    request = None if head is None else _request(head)
+    if request is None:
+        return None
+    asked = asks.chunk
+    if request.framing is not Framing.EMPTY and not asks.pass_body(request.framing, request.length):
+        return None
+    asked_to = asks.last_chunk
+    head = answers.head()
+    response = None if head is None else _response(head)
+    if response is None or (response.is_report and request.wants_report):
+        return None
+    answered = answers.chunk
+    framing = Framing.EMPTY if request.is_head else response.framing
+    firsts = None if framing is Framing.EMPTY else _first_events(response.media)
+    if framing is not Framing.EMPTY and not answers.pass_body(framing, response.length, firsts):
+        return None
+    told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
+    return RegularTurn(request.protocol, response.status, asked, asked_to, answered, answers.last_chunk, *told)
+
+
+def _first_events(media: str) -> FirstEvents | None:
+    reader = reader_for(media)
+    return None if reader is None else FirstEvents(reader)
+
+
+class _Messages:
+    """One direction, read message by message."""
+
+    __slots__ = ("_at", "_data", "_ends", "chunk")
+
+    def __init__(self, octets: Octets) -> None:
+        self._data, self._ends = octets
+        self._at = 0
+        self.chunk = 0
+        """The one with the octet at hand."""
+
+    @property
+    def ended(self) -> bool:
+        """Nothing is left."""
+        return self._at >= len(self._data)
+
+    @property
+    def last_chunk(self) -> int:
+        """The one with the octet read last."""
+        return bisect_right(self._ends, self._at - 1)
+
+    def head(self) -> bytes | None:
+        """The head that begins here; None where it does not end in the same chunk. ``chunk`` is the one it is in."""
+        if self.ended:
+            return None
+        self.chunk = bisect_right(self._ends, self._at)
+        end = self._data.find(_END, self._at, self._ends[self.chunk])
+        if end < 0:
+            return None
+        head = self._data[self._at : end + len(_END)]
+        self._at = end + len(_END)
+        return head
+
+    def pass_body(self, framing: Framing, length: int, firsts: FirstEvents | None = None) -> bool:
+        """Go behind the body; False where it does not end as its framing says."""
+        if framing is Framing.CHUNKED:
+            return self._pass_chunks(firsts)
+        begin, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            return False
+        if firsts is not None:
+            self._feed(firsts, begin, self._at)
+        return True
+
+    def _pass_chunks(self, firsts: FirstEvents | None) -> bool:
+        """RFC 9112 section 7.1, without extensions and trailers."""
+        data, at = self._data, self._at
+        while (line := _CHUNK_LINE.match(data, at)) is not None:
+            begin = line.end()
+            at = begin + int(line[1], 16)
+            if data[at : at + 2] != b"\r\n":
+                return False
+            if at == begin:  # the last chunk, and the empty line where trailers would be
+                self._at = at + 2
+                return True
+            if firsts is not None and not firsts.told:
+                self._feed(firsts, begin, at)
+            at += 2
+        return False
+
+    def _feed(self, firsts: FirstEvents, begin: int, end: int) -> None:
+        """Content, piece by piece as it came."""
+        piece = bisect_right(self._ends, begin)
+        while begin < end and not firsts.told:
+            stop = min(end, self._ends[piece])
+            firsts.feed(self._data[begin:stop], piece)
+            begin, piece = stop, piece + 1
+
+
+class _Request(NamedTuple):
+    protocol: str
+    framing: Framing
+    length: int
+    is_head: bool
+    wants_report: bool
+    """Its answer may end with a usage report."""
+
+
+class _Response(NamedTuple):
+    status: int
+    framing: Framing
+    length: int
+    media: str
+    is_report: bool
+    """Its content is behind a coding, and tells more than moments where the request wants a report."""
+
+
+def _read_request(head: bytes) -> _Request | None:
+    """None for whatever says more than where its body ends."""
+    line, section = _split(head)
+    start = heads.parse_request_line(line)
+    if start is None or section is None or section.expects_continue or section.delimiter is Framing.CODED:
+        return None
+    method, target, protocol = start
+    if protocol == heads.SIMPLE or method == "CONNECT" or not target.startswith("/"):
+        return None
+    framing = section.delimiter or Framing.EMPTY
+    return _Request(protocol, framing, section.length, method == "HEAD", wants_report(redact_target(target)))
+
+
+def _read_response(head: bytes) -> _Response | None:
+    """None for whatever says more than its status and where its body ends."""
+    line, section = _split(head)
+    start = heads.parse_status_line(line)
+    if start is None or section is None or start[0] < 200 or not heads.is_regular_status_line(line):
+        return None
+    status, fields = start[0], section.fields
+    if status in (204, 304):
+        return _Response(status, Framing.EMPTY, 0, "", False)
+    if section.delimiter not in (Framing.LENGTH, Framing.CHUNKED) or must_be_read(fields, to_report=False):
+        return None
+    is_report = must_be_read(fields, to_report=True)
+    return _Response(status, section.delimiter, section.length, media_type(fields), is_report)
+
+
+_kept_request = lru_cache(maxsize=_KEPT_HEADS)(_read_request)
+_kept_response = lru_cache(maxsize=_KEPT_HEADS)(_read_response)
+
+
+def _request(head: bytes) -> _Request | None:
+    return _kept_request(head) if len(head) <= _LONGEST_HEAD_BYTES else _read_request(head)
+
+
+def _response(head: bytes) -> _Response | None:
+    return _kept_response(head) if len(head) <= _LONGEST_HEAD_BYTES else _read_response(head)
+
+
+def _split(head: bytes) -> tuple[bytes, FieldSection | None]:
+    """The start-line, and the fields where there is nothing wrong with them (and the first empty line is the head's last)."""
+    line, _, rest = head.partition(b"\n")
+    section = heads.read_section(rest) if end_of_head(head, 0) == len(head) else None
+    sound = section is not None and not section.problems and section.delimiter is not Framing.UNKNOWN
+    return line.removesuffix(b"\r"), section if sound else None

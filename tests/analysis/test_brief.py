@@ -1,0 +1,138 @@
+"""Exchanges told in brief against the drafts of the same connections heard one by one: every column must be equal."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from netdiag.analysis import part as parts
+from netdiag.analysis.exchange_columns import MarkTable, marks_of_drafts
+from netdiag.analysis.part import Context, Part
+from netdiag.analysis.pipeline import analyse
+from netdiag.capture.source import open_capture
+from netdiag.export.json import plain
+from netdiag.wire.tables import Bool, Buffer, Segments
+from tests.analysis.test_sealed import answers
+from tests.benchmarks.big_captures import clear_text, repeat
+from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
+from tests.support.conversation import Conversation
+from tests.support.http_bytes import head
+
+GET = head("GET /a HTTP/1.1\nHost: api.example")
+OK = head("HTTP/1.1 200 OK\nContent-Length: 2") + b"ok"
+CONTEXT = Context(keylog=None, capture_ends_at=1 << 62, addresses=frozenset(), refusals={})
+
+
+def part_of(talk: Conversation) -> Part:
+    return Part(talk.wire().flows, 0, CONTEXT)
+
+
+def said(table: MarkTable) -> dict[str, list[object]]:
+    """Columns as values; those with nothing in them count for nothing."""
+    marks = {str(name): column.tolist() for name, column in table.marks.items()}
+    since = {name: column.tolist() for name, column in table.since_request.items()}
+    return {
+        "place": list(zip(table.connection.tolist(), table.position.tolist(), strict=True)),
+        "arm": [table.arms[arm] for arm in table.arm.tolist()],
+        "rest": [table.ended.tolist(), table.outcome.tolist(), table.set_aside.tolist()],
+        "marks": sorted(marks.items()),
+        "since": sorted(since.items()),
+    }
+
+
+def assert_told_as_heard(part: Part) -> None:
+    told = part.facts().exchanges
+    places = zip(told.connection.tolist(), told.position.tolist(), strict=True)
+    assert said(told) == said(marks_of_drafts([part.draft(*place) for place in places]))
+
+
+def is_told(part: Part) -> bool:
+    """Whether any connection was told in brief."""
+    return bool(part._told.any())
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(
+    exchanges=st.lists(EXCHANGES, min_size=1, max_size=4),
+    cuts=st.lists(st.integers(1, 400), max_size=6),
+    lost=st.sets(st.integers(0, 12), max_size=2),
+    opened=st.booleans(),
+    pause_ms=st.sampled_from([0.1, 5, 60]),
+)
+def test_told_as_heard(exchanges: list[Spoken], cuts: list[int], lost: set[int], opened: bool, pause_ms: float) -> None:
+    talk = Conversation()
+    if opened:
+        talk.opens(rtt_ms=20)
+    number = 0
+    for messages in zip(*write_http1(exchanges), strict=False):
+        for side, message in enumerate(messages):
+            edges = sorted({0, *(cut for cut in cuts if cut < len(message.data)), len(message.data)})
+            for begin, end in pairwise(edges):
+                sent = talk.after(pause_ms).say(side, message.data[begin:end], captured=number not in lost)
+                if number in lost:
+                    talk.after(250).again(sent)
+                number += 1
+    assert_told_as_heard(part_of(talk.closes()))
+
+
+def test_two_requests() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    for _ in range(2):
+        talk.after(50).client(GET)
+        talk.after(50).server(OK)
+    part = part_of(talk.closes())
+    assert is_told(part)
+    assert_told_as_heard(part)
+    assert part.connections[0].http_version == "http/1.1"
+
+
+def test_a_request_sent_before_any_answer_could_cause_it_is_heard() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    talk.client(GET)
+    talk.after(1).client(GET)
+    talk.after(50).server(OK)
+    talk.server(OK)
+    part = part_of(talk.closes())
+    assert not is_told(part)
+    assert part.facts().openers == {1: 0}
+
+
+def test_an_answer_before_its_request_is_heard() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    talk.after(50).server(OK)
+    talk.after(50).client(GET)
+    assert not is_told(part_of(talk.closes()))
+
+
+def test_a_connection_whose_beginning_was_not_captured_is_told() -> None:
+    talk = Conversation()
+    talk.client(GET)
+    talk.after(50).server(OK)
+    part = part_of(talk)
+    assert is_told(part)
+    assert_told_as_heard(part)
+
+
+def test_many_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Event streams and plain answers over many connections: the whole analysis, and its statistics."""
+    path = tmp_path / "clear.pcap"
+    repeat([clear_text()], 40, path, spread_s=1)
+
+    def everything() -> tuple[object, ...]:
+        with open_capture(str(path)) as capture:
+            found = analyse(capture.windows())
+            return plain(list(found.exchanges)), plain(list(found.connections)), *answers(found)
+
+    told = everything()
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.Part, "_in_brief", _nothing_in_brief)
+        assert everything() == told
+
+
+def _nothing_in_brief(part: Part, buffer: Buffer, segments: Segments) -> tuple[None, Bool]:
+    return None, np.zeros_like(part._ears.speaks)
