@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.marks import Mark, Marks, Milestone
-from netdiag.analysis.outcomes import Ending, ending_of
+from netdiag.analysis.outcomes import Ending, end_of_body, ending_of
 from netdiag.analysis.pairing import Lookup
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
@@ -110,6 +110,8 @@ def drafts_of(
     for ordinal, turn in enumerate(turns):
         marks = turn_marks(turn)
         opens = ordinal == 0 and M.REQUEST_FIRST in marks
+        if turn.end is TurnEnd.UNTIL_CLOSE:
+            _until_close(turn, connection, marks)
         if opens:
             marks = {**set_up, **marks}
         if not marks:
@@ -124,6 +126,15 @@ def drafts_of(
         quiet_since = _later(quiet_since, _ends_at(draft))
     _name_the_opener(drafts, connection, settings_at)
     return drafts
+
+
+def _until_close(turn: Turn, connection: Connection, marks: Marks) -> None:
+    """The answer lasts until the client could know that it was over, not until its last octet."""
+    closed = end_of_body(turn, connection)
+    if closed is None:
+        marks.pop(M.RESPONSE_LAST, None)
+    else:
+        marks[M.RESPONSE_LAST] = closed
 
 
 def draft_of(

@@ -59,16 +59,37 @@ def _status_detail(turn: Turn) -> str | None:
 
 
 def _ending_until_close(turn: Turn, connection: Connection) -> Ending:
-    server = connection.sides.server
-    if server.rst_at is not None and server.fin_at is None:
-        return Ending(
-            Outcome.RESET,
-            "RST from server in a body that only the close delimits",
-            Mark(server.rst_at, server.rst_packet),
-        )
-    return Ending(
-        by_status(turn.status, turn.grpc_status), "the body ends with the connection, so it may have been cut short"
-    )
+    if end_of_body(turn, connection) is None:
+        return _cut_short(turn, connection, gaps=False)
+    detail = None if _notified(turn, connection) else "the body ends with the connection, so it may have been cut short"
+    return Ending(by_status(turn.status, turn.grpc_status), _status_detail(turn) or detail)
+
+
+def end_of_body(turn: Turn, connection: Connection) -> Mark | None:
+    """What told the client that a body that only the close delimits was over: the server's close_notify (RFC 9112 section 9.8) or its
+    FIN. None where neither was captured, or a RST came before."""
+    last = _last_octet(turn)
+    closes = [mark for mark in (_notified(turn, connection), _fin(connection)) if mark is not None]
+    if last is None or not closes:
+        return None
+    first = min(closes, key=lambda mark: mark.at)
+    return first if first.at >= last.at else last
+
+
+def _notified(turn: Turn, connection: Connection) -> Mark | None:
+    """The server's close_notify, where the keys show it."""
+    alerts = () if connection.tls is None else connection.tls.alerts
+    since = None if turn.response_first is None else turn.response_first.deliverable_at
+    told = (a for a in alerts if a.sender == "server" and a.description == CLOSE_NOTIFY)
+    return next((Mark(a.at, a.packet) for a in told if since is None or a.at >= since), None)
+
+
+def _fin(connection: Connection) -> Mark | None:
+    """The server's FIN, unless the connection had been reset before."""
+    server, reset = connection.sides.server, first_reset(connection)
+    if server.fin_at is None or (reset is not None and reset[1].at < server.fin_at):
+        return None
+    return Mark(server.fin_at, server.fin_packet)
 
 
 def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:

@@ -11,7 +11,7 @@ import numpy as np
 
 from netdiag.analysis import phases
 from netdiag.analysis.marks import Milestone
-from netdiag.analysis.phases import SPLITTER, Rule
+from netdiag.analysis.phases import ANSWERED, SPLITTER, Rule
 from netdiag.plain import plain
 from netdiag.records.timing import PhaseName
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -62,7 +62,7 @@ def split_columns(marks: MarkColumns, ended: Int64) -> BreakdownColumns:
     for at in marks.values():
         np.minimum(started_at, np.where(at == ABSENT, _FAR, at), out=started_at)
         np.maximum(last, at, out=last)
-    ended_at = np.maximum(np.where(ended == ABSENT, last, ended), started_at)
+    ended_at = np.maximum(np.where(ended == ABSENT, _answered(marks, last), ended), started_at)
     going_on = _last_open(marks, ended)
     cursor, laid = started_at.copy(), _Laid(len(ended))
     for number, rule in enumerate(SPLITTER):
@@ -84,6 +84,17 @@ def split_columns(marks: MarkColumns, ended: Int64) -> BreakdownColumns:
         durations_ns=laid.durations_ns,
         begins_at=laid.begins_at,
     )
+
+
+def _answered(marks: MarkColumns, last: Int64) -> Int64:
+    """When each exchange ended by itself: with its answer, and with its last milestone where the answer has no end."""
+    if Milestone.RESPONSE_LAST not in marks:
+        return last
+    until = np.full(len(last), ABSENT, np.int64)
+    for milestone in ANSWERED:
+        if milestone in marks:
+            np.maximum(until, marks[milestone], out=until)
+    return np.where(has(marks, Milestone.RESPONSE_LAST), until, last)
 
 
 class _Laid:

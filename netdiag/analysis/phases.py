@@ -6,7 +6,7 @@ claimed, so spans are disjoint and ordered and, with ``unattributed_ns``, sum to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from netdiag.analysis.marks import Mark, Marks, Milestone
@@ -70,6 +70,9 @@ SPLITTER = (
     Rule(PhaseName.DELIVER, M.RESPONSE_LAST, M.READ_LAST, (), was_read),
 )
 
+ANSWERED = (M.RESPONSE_LAST, M.READ_LAST)
+"""What ends an exchange whose answer is whole: the total runs from its first packet until the last octet could be (or was) read."""
+
 _METHOD_RANK = {Method.EXACT: 0, Method.GRAMMAR: 1, Method.INFERRED: 2, Method.BOUNDED: 3}
 _CLOCK_RANK = {Clock.WIRE: 0, Clock.KERNEL: 1, Clock.APPLICATION: 2}
 
@@ -78,10 +81,11 @@ def split(marks: Marks, *, ended: Mark | None = None) -> Breakdown:
     """Split one exchange.
 
     ``ended`` is the event that ended the exchange where that is not its last octet: a reset, a time-out, the end of the capture. The
-    phase that was going on stops there. Without it the exchange ends at its last milestone. ``marks`` must not be empty.
+    phase that was going on stops there. Without it the exchange ends with its answer, even if the request's octets go on after it;
+    where the answer has no end, at its last milestone. ``marks`` must not be empty.
     """
     started_at = min(mark.at for mark in marks.values())
-    stop = ended or max(marks.values(), key=_instant)
+    stop = ended or max(_enders(marks), key=_instant)
     ended_at = max(stop.at, started_at)
     going_on = None if ended is None else _last_open(marks)
     phases: list[Phase] = []
@@ -102,6 +106,13 @@ def split(marks: Marks, *, ended: Mark | None = None) -> Breakdown:
 
 def _instant(mark: Mark) -> int:
     return mark.at
+
+
+def _enders(marks: Marks) -> Iterable[Mark]:
+    """The milestones of which the last one ends the exchange."""
+    if M.RESPONSE_LAST not in marks:
+        return marks.values()
+    return (marks[milestone] for milestone in ANSWERED if milestone in marks)
 
 
 def _last_open(marks: Marks) -> Rule | None:
@@ -141,6 +152,6 @@ def _span(rule: Rule, start: Mark, end: Mark, cursor: int, ended_at: int) -> Pha
         method=max(start.method, end.method, key=_METHOD_RANK.__getitem__),
         lo_ns=lo_ns,
         hi_ns=hi_ns,
-        first_packet=start.packet,
+        first_packet=start.packet if start.at <= end.at else end.packet,
         last_packet=end.packet,
     )

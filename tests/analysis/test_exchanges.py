@@ -13,8 +13,9 @@ from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.timing import PhaseName
+from netdiag.records.tls import Alert
 from netdiag.units import NS_PER_MS
-from tests.support.fabricated import ns
+from tests.support.fabricated import ns, session
 from tests.support.turns import at, connection, moment, turn, whole
 
 
@@ -232,11 +233,42 @@ def test_a_reset_after_the_whole_answer_is_no_failure() -> None:
     assert exchange.ended_at == at(81)
 
 
-def test_a_body_that_only_the_close_delimits() -> None:
-    until = whole(0, sent=21, end=TurnEnd.UNTIL_CLOSE)
-    reset = connection(close_reason="reset", sides={"server": {"rst_at": at(300), "rst_packet": 9}})
-    assert exchanges([until])[0].outcome is Outcome.OK
-    assert exchanges([until], reset)[0].outcome is Outcome.RESET
+FIN_300 = {"fin_at": at(300), "fin_packet": 9}
+UNTIL_CLOSE = whole(0, sent=21, end=TurnEnd.UNTIL_CLOSE)
+
+
+def test_a_body_that_only_the_close_delimits_lasts_until_the_close() -> None:
+    (exchange,) = exchanges([UNTIL_CLOSE], connection(close_reason="fin", sides={"server": FIN_300}))
+    assert durations_ms(exchange)["transfer"] == 229
+    assert (exchange.ended_at, exchange.phases[-1].last_packet) == (at(300), 9)
+    assert exchange.outcome is Outcome.OK
+    assert "may have been cut short" in (exchange.outcome_detail or "")
+
+
+def test_close_notify_says_that_such_a_body_is_whole() -> None:
+    said = Alert(sender="server", level=1, description=0, name="close_notify", at=at(90), packet=8)
+    on = connection(close_reason="fin", sides={"server": FIN_300}, tls=session(alerts=(said,), finished_at=at(20)))
+    (exchange,) = exchanges([UNTIL_CLOSE], on)
+    assert (exchange.ended_at, exchange.outcome, exchange.outcome_detail) == (at(90), Outcome.OK, None)
+
+
+@pytest.mark.parametrize(
+    ("on", "outcome", "ended_ms"),
+    [
+        (connection(), Outcome.INCOMPLETE, 1_000),
+        (connection(close_reason="reset", sides={"server": {"rst_at": at(300), "rst_packet": 9}}), Outcome.RESET, 300),
+        (connection(close_reason="fin", sides={"client": FIN_300}), Outcome.CLOSED_EARLY, 300),
+        (
+            connection(close_reason="reset", sides={"server": FIN_300, "client": {"rst_at": at(200), "rst_packet": 7}}),
+            Outcome.RESET,
+            200,
+        ),
+    ],
+)
+def test_without_the_servers_close_such_a_body_has_no_end(on: Connection, outcome: Outcome, ended_ms: float) -> None:
+    (exchange,) = exchanges([UNTIL_CLOSE], on)
+    assert (exchange.outcome, exchange.ended_at) == (outcome, at(ended_ms))
+    assert (exchange.phases[-1].name, exchange.phases[-1].ended_at) == (PhaseName.TRANSFER, at(ended_ms))
 
 
 def never(on: Connection, capture_ends_ms: float = 60_000) -> tuple[Outcome, float | None] | None:
