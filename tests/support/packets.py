@@ -197,11 +197,14 @@ class TcpTalk:
 
     def close(self) -> TcpTalk:
         """FIN from the client, FIN from the server, last ACK."""
-        self.packet(0, flags=FIN | ACK)
-        self._advance(0, 1)
-        self.packet(1, flags=FIN | ACK)
-        self._advance(1, 1)
-        self.packet(0)
+        return self.finish(0)
+
+    def finish(self, first: int, *, after_ns: int | None = None) -> TcpTalk:
+        """FINs, that of ``first`` first, and the last ACK; ``after_ns`` passes before each packet of the server."""
+        for side, flags in ((first, FIN | ACK), (1 - first, FIN | ACK), (first, ACK)):
+            self.packet(side, flags=flags, after_ns=after_ns if side else None)
+            if flags & FIN:
+                self._advance(side, 1)
         return self
 
     def _advance(self, side: int, octets: int) -> None:
