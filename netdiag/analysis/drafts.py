@@ -60,7 +60,7 @@ class Draft:
             idle_before_ns=self.idle_before_ns,
             **said(turn),
             interim=tuple(
-                InterimResponse(status=i.status, at=i.moment.deliverable_at, packet=i.moment.packet)
+                InterimResponse(status=i.status, at=i.moment.deliverable_at, packet=i.moment.delivered_by)
                 for i in turn.interim
             ),
             outcome=self.outcome,

@@ -25,7 +25,7 @@ def sent(moment: Moment) -> Mark:
 
 def delivered(moment: Moment) -> Mark:
     """Octets of the server count when a perfect client could use them."""
-    return Mark(moment.deliverable_at, moment.packet)
+    return Mark(moment.deliverable_at, moment.delivered_by)
 
 
 def set_up_marks(connection: Connection, lookup: Lookup | None = None) -> Marks:
@@ -151,8 +151,8 @@ def draft_of(
         outcome=ending.outcome,
         outcome_detail=ending.detail,
         server_name=server_name,
-        request_packet=turn.request_packet or (None if request is None else request.packet),
-        response_packet=None if turn.response_first is None else turn.response_first.packet,
+        request_packet=turn.request_packet or (None if request is None else request.delivered_by),
+        response_packet=None if turn.response_first is None else turn.response_first.delivered_by,
         request_bytes=turn.request_bytes if turn.request_first is not None else None,
         response_bytes=turn.response_bytes if turn.response_first is not None else None,
     )

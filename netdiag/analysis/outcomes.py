@@ -95,7 +95,7 @@ def _fin(connection: Connection) -> Mark | None:
 def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:
     if turn.ended is None:
         return Mark(connection.last_at, connection.last_packet)
-    return Mark(turn.ended.deliverable_at, turn.ended.packet)
+    return Mark(turn.ended.deliverable_at, turn.ended.delivered_by)
 
 
 def _cut_short(turn: Turn, connection: Connection, gaps: bool) -> Ending:
@@ -120,10 +120,10 @@ def _where(turn: Turn) -> str:
 def _last_octet(turn: Turn) -> Mark | None:
     """Where octets are missing, the last one seen of this exchange is the best end there is."""
     if turn.response_last is not None:
-        return Mark(turn.response_last.deliverable_at, turn.response_last.packet)
+        return Mark(turn.response_last.deliverable_at, turn.response_last.delivered_by)
     known = [m for m in (turn.response_head_last, turn.response_first) if m is not None]
     if known:
-        return Mark(known[0].deliverable_at, known[0].packet)
+        return Mark(known[0].deliverable_at, known[0].delivered_by)
     sent = [m for m in (turn.request_last, turn.request_head_last, turn.request_first) if m is not None]
     return Mark(sent[0].seen_at, sent[0].packet) if sent else None
 

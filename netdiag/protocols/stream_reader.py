@@ -84,22 +84,15 @@ class StreamReader:
     def first_moment(self) -> Moment:
         """Of the next octet, as the beginning of something: inside a record of several segments the earliest bound."""
         if self._first is None:
-            chunk = self._current()
-            self._first = Moment(
-                chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet, chunk.offset, len(chunk.data)
-            )
+            self._first = self._current().first_moment()
         return self._first
 
     def last_moment(self) -> Moment:
         """Of the octet read last, as the end of something: inside a record of several segments the latest bound."""
         if self._last is None:
             chunk = self._current()
-            if chunk.first_packet == chunk.last_packet and chunk.first_seen_at == chunk.last_seen_at:
-                self._last = self.first_moment()
-            else:
-                self._last = Moment(
-                    chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet, chunk.offset, len(chunk.data)
-                )
+            whole = chunk.first_seen_at == chunk.last_seen_at
+            self._last = self.first_moment() if whole else chunk.last_moment()
         return self._last
 
     def _current(self) -> Chunk:

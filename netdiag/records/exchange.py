@@ -86,7 +86,7 @@ class Exchange:
     request_packet: int | None = None
     """Where Wireshark shows the request: the packet that completes it, or its HEADERS frame; None where it is another exchange's (h2c)."""
     response_packet: int | None = None
-    """The packet with the first octet of the final response head."""
+    """The packet that made the first octet of the final response head deliverable: with it, or one that filled a hole before it."""
     request_bytes: int | None = None
     """Octets of head and body of the request as sent (decrypted where that is possible); None if not known."""
     response_bytes: int | None = None

@@ -34,20 +34,46 @@ class Chunk:
     deliverable_at: int
     """When a perfect client could use these octets."""
     first_packet: int | None
+    """With the first octet."""
     last_packet: int | None
+    """The one that made these octets usable: with the last octet, or a later one that filled a hole before it."""
     missing_before: int = 0
     """Octets missing just before; negative when their number is not known."""
+
+    def first_moment(self) -> Moment:
+        """Of an octet as the beginning of something: among several segments the earliest bound."""
+        return Moment(
+            self.first_seen_at,
+            self.deliverable_at,
+            self.first_packet,
+            self.last_packet,
+            self.offset,
+            len(self.data),
+        )
+
+    def last_moment(self) -> Moment:
+        """Of an octet as the end of something: among several segments the latest bound."""
+        packet = self.first_packet if self.first_seen_at == self.last_seen_at else self.last_packet
+        return Moment(self.last_seen_at, self.deliverable_at, packet, self.last_packet, self.offset, len(self.data))
 
 
 @value(frozen=True, slots=True)
 class Moment:
-    """When something happened at one octet of a stream: first transmission, delivery, and the packet that witnesses it."""
+    """When something happened at one octet of a stream: first transmission, delivery, and the packets that witness them."""
 
     seen_at: int
     deliverable_at: int
     packet: int | None
+    """With the octet."""
+    completed_by: int | None = None
+    """The packet that made it deliverable: another one where the octet had to wait for those before it. None: ``packet``."""
     chunk_offset: int = field(default=-1, compare=False)
     """Stream offset of the chunk with the octet: names the TLS record (in clear text the segment). How a stream is cut into chunks is no
     part of what happened when, so it does not count for equality. -1 where it is not known."""
     chunk_bytes: int = field(default=0, compare=False)
     """Size of that chunk."""
+
+    @property
+    def delivered_by(self) -> int | None:
+        """The packet of ``deliverable_at``."""
+        return self.packet if self.completed_by is None else self.completed_by

@@ -34,16 +34,17 @@ def chunks(buffer: Buffer, segments: Segments, rows: slice) -> Iterator[Chunk]:
     Octets that a perfect client never got (after a hole that was neither filled nor acknowledged) are left out. Octets that are missing
     from the capture but were acknowledged, or that the snap length cut, appear as ``missing_before`` of the next chunk.
     """
-    at = 0
+    at, latest = 0, NONE
     for offset, end, start, captured, seen_at, deliverable_at, packet in _pieces(segments, rows):
         if deliverable_at == NONE:
             return
+        latest = max(latest, packet)
         length = min(end - offset, captured)
         if length <= 0:
             continue
-        frame = None if packet == NONE else packet
+        first, last = (None, None) if packet == NONE else (packet, latest)
         octets = bytes(buffer[start : start + length])
-        yield Chunk(octets, offset, seen_at, seen_at, deliverable_at, frame, frame, offset - at)
+        yield Chunk(octets, offset, seen_at, seen_at, deliverable_at, first, last, offset - at)
         at = offset + length
 
 

@@ -201,7 +201,7 @@ class TlsRecords(Table):
     """The record's length field (without the 5-octet header)."""
     first_packet: Int64
     last_packet: Int64
-    """Packet that made the record complete."""
+    """Packet that made the record deliverable."""
     first_seen_at: Int64
     """First transmission of the record's first octet."""
     last_seen_at: Int64

@@ -129,7 +129,7 @@ def _table(pieces: Pieces, found: Found) -> ChainedRecords:
         version=found.version.astype(np.uint16),
         length=found.length,
         first_packet=pieces.packet[first],
-        last_packet=np.where(seen, _latest_packet(pieces, first, last), NONE),
+        last_packet=np.where(seen, _latest_packet(pieces, last), NONE),
         first_seen_at=pieces.seen_at[first],
         last_seen_at=np.where(seen, pieces.seen_at[last], NONE),
         deliverable_at=np.where(seen, pieces.deliverable_at[last], NONE),
@@ -151,9 +151,9 @@ def _captured(pieces: Pieces, first: Int64, last: Int64, begin: Int64, end: Int6
     return captured
 
 
-def _latest_packet(pieces: Pieces, first: Int64, last: Int64) -> Int64:
-    """The packet whose capture made each record complete: the latest of those that hold its octets."""
-    if not len(first) or not ((np.diff(pieces.packet) < 0) & (np.diff(pieces.stream) == 0)).any():
+def _latest_packet(pieces: Pieces, last: Int64) -> Int64:
+    """The packet whose capture made each record deliverable: the latest of those that hold its octets and all before them."""
+    if not len(last) or not ((np.diff(pieces.packet) < 0) & (np.diff(pieces.stream) == 0)).any():
         return pieces.packet[last]
-    bounds = np.stack((first, last + 1), axis=1).reshape(-1)
-    return np.maximum.reduceat(np.append(pieces.packet, NONE), bounds)[::2]
+    base = pieces.stream * (int(pieces.packet.max()) + 2)  # each stream starts above everything in those before it
+    return np.asarray((np.maximum.accumulate(pieces.packet + base) - base)[last])

@@ -201,7 +201,7 @@ class _Direction:
     ) -> None:
         fragment = _without_padding(payload, flags, 5 if flags & h2.Flag.PRIORITY else 0)
         ended = flags & h2.Flag.END_STREAM != 0
-        self._headers_packet = last.packet
+        self._headers_packet = last.delivered_by
         if (
             flags & h2.Flag.END_HEADERS and fragment is not None
         ):  # a whole block in one frame: nothing has to be gathered

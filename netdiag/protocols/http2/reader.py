@@ -104,21 +104,15 @@ class FrameReader:
         if self._first is None:
             chunk = self._chunk
             assert chunk is not None
-            self._first = Moment(
-                chunk.first_seen_at, chunk.deliverable_at, chunk.first_packet, chunk.offset, len(chunk.data)
-            )
+            self._first = chunk.first_moment()
         return self._first
 
     def _last_moment(self) -> Moment:
         if self._last is None:
             chunk = self._chunk
             assert chunk is not None
-            if chunk.first_packet == chunk.last_packet and chunk.first_seen_at == chunk.last_seen_at:
-                self._last = self._first_moment()
-            else:
-                self._last = Moment(
-                    chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet, chunk.offset, len(chunk.data)
-                )
+            whole = chunk.first_seen_at == chunk.last_seen_at
+            self._last = self._first_moment() if whole else chunk.last_moment()
         return self._last
 
     def _start(self, data: bytes) -> int:

@@ -98,7 +98,7 @@ class Streams:
         turn.request_bytes += octets
         if turn.request_first is None:
             _set_request(turn, section, first, last)
-            turn.request_packet = last.packet if headers_packet is None else headers_packet
+            turn.request_packet = last.delivered_by if headers_packet is None else headers_packet
             self._begun(CLIENT, stream.client_ended)
         if ended:
             turn.request_last = last
@@ -113,7 +113,7 @@ class Streams:
         turn.pushed = True
         turn.request_bytes += octets
         _set_request(turn, section, first, last)
-        turn.request_packet = turn.request_packet or last.packet
+        turn.request_packet = turn.request_packet or last.delivered_by
         turn.request_last = last
         stream.client_ended = True
 

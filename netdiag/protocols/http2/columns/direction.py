@@ -23,7 +23,7 @@ from netdiag.protocols.http2.columns.tables import ChunkTimes, Control, Directio
 from netdiag.protocols.http2.columns.walk import HEADER_BYTES, frame_starts
 from netdiag.protocols.http2.hpack_decoder import FieldBlock, HpackDecoder, HpackError
 from netdiag.protocols.http2.section import Section, assemble
-from netdiag.wire.chunk import Chunk, Moment
+from netdiag.wire.chunk import Chunk
 from netdiag.wire.octets import BIG32
 from netdiag.wire.tables import NONE, Int64
 
@@ -76,13 +76,9 @@ class _Block:
             chunk, at = self.chunks[place], self.edges[place]
             octets = chunk.data[start - at : end - at]
             if octets:
-                body.feed(octets, _last_moment(chunk))
+                body.feed(octets, chunk.last_moment())
             place += 1
             start = self.edges[place]
-
-
-def _last_moment(chunk: Chunk) -> Moment:
-    return Moment(chunk.last_seen_at, chunk.deliverable_at, chunk.last_packet, chunk.offset, len(chunk.data))
 
 
 class _Reader:

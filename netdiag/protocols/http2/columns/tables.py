@@ -31,13 +31,18 @@ class ChunkTimes(Table):
 
     def last(self, row: int) -> Moment | None:
         """The same by its chunk's last octet."""
-        return None if row < 0 else self._moment(row, int(self.last_seen_at[row]), int(self.last_packet[row]))
+        if row < 0:
+            return None
+        seen_at = int(self.last_seen_at[row])
+        one_instant = seen_at == self.first_seen_at[row]
+        return self._moment(row, seen_at, int((self.first_packet if one_instant else self.last_packet)[row]))
 
     def _moment(self, row: int, seen_at: int, packet: int) -> Moment:
         return Moment(
             seen_at,
             int(self.deliverable_at[row]),
             None if packet == NONE else packet,
+            None if packet == NONE else int(self.last_packet[row]),
             int(self.offset[row]),
             int(self.size[row]),
         )

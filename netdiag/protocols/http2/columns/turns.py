@@ -126,7 +126,7 @@ class ColumnTurns(Sequence[Turn]):
             response_head_last=server.last(t.response_head_last),
             response_body_first=server.first(t.response_body_first),
             response_last=server.last(t.response_last),
-            request_packet=None if head_last is None else head_last.packet,
+            request_packet=None if head_last is None else head_last.delivered_by,
             request_bytes=t.request_bytes,
             response_bytes=t.response_bytes,
             request_body_bytes=t.request_body_bytes,
