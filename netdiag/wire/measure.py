@@ -146,7 +146,7 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
 def _openings(flows: Flows, end: Close, whole: Bool) -> Openings:
     packets, handshake = flows.packets, transmissions(flows).handshake
     first, last = _outermost(flows)
-    halves = half_loops(flows).reshape(-1, 2)
+    halves = _half_loops(flows).reshape(-1, 2)
     at, number = packets.captured_at, packets.number
     rtt = _pick(at, handshake.syn_ack_row) - _pick(at, handshake.answered_syn_row)
     answered = (handshake.syn_ack_row != NONE) & (handshake.answered_syn_row != NONE) & (rtt >= 0)
@@ -174,6 +174,13 @@ def _openings(flows: Flows, end: Close, whole: Bool) -> Openings:
         complete=opened & closed & whole.reshape(-1, 2).all(axis=1),
         client_known_by=flows.client_known_by,
     )
+
+
+def _half_loops(flows: Flows) -> Int64:
+    """``half_loops``, which are there already where packets came late."""
+    found = transmissions(flows)
+    known = found.half_loops
+    return half_loops(flows, found.handshake, found.resent.rows) if known is None else known
 
 
 def _outermost(flows: Flows) -> tuple[Int64, Int64]:

@@ -11,7 +11,7 @@ from netdiag.plain import plain
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8
 
-END, NO_OPERATION, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK = 0, 1, 2, 3, 4, 5
+END, NO_OPERATION, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 BASE_HEADER_BYTES = 20
 _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES = 20, 40
 _MAX_OPTION_BYTES = 40
@@ -81,6 +81,16 @@ def sack_blocks(packets: Packets, rows: Int64, buffer: Buffer) -> SackBlocks:
             chosen = (kind == SACK) & (length >= 2 + 8 * (number // 2 + 1))
             columns[number][at[chosen]] = _word(lists, at[chosen], place[chosen] + 2 + 4 * number)
     return SackBlocks(*columns)
+
+
+def time_stamps(packets: Packets, rows: Int64, buffer: Buffer) -> Int64:
+    """TSval of each row (RFC 7323 section 3.2): the sender's clock, 32 bits; NONE without the option."""
+    lists, size = option_lists(packets, rows, buffer)
+    values = np.full(len(rows), NONE, np.int64)
+    for at, place, kind, length in _walk(lists, size):
+        found = (kind == TIMESTAMPS) & (length == 10)
+        values[at[found]] = _word(lists, at[found], place[found] + 2)
+    return values
 
 
 def _word(lists: UInt8, rows: Int64, place: Int64) -> Int64:

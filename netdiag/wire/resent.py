@@ -1,9 +1,9 @@
 """Why a packet from before the edge was sent, or captured, there: retransmission by kind, reordering, keep-alive, captured copy.
 
 The rules follow Wireshark's sequence analysis where that is sound, and go on where it stops: octets that were seen before are never "out of
-order"; reordering is measured from the packet that left the hole, not from the latest one, and the IP identification is believed before
-the clock; recovery counts as fast for every segment that acknowledgements asked for; a duplicate SACK proves that a retransmission was
-not needed.
+order"; reordering is measured from the packet that left the hole, not from the latest one, by the least round trip that the connection
+showed, not by its handshake's alone, and the sender's own order (IP identification, TCP time stamps) is believed before the clock; recovery
+counts as fast for every segment that acknowledgements asked for; a duplicate SACK proves that a retransmission was not needed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from netdiag.plain import plain
 from netdiag.wire.duplicate_sack import reported_twice
 from netdiag.wire.flows import Flows
 from netdiag.wire.holes import Fills
-from netdiag.wire.options import sack_blocks
+from netdiag.wire.options import sack_blocks, time_stamps
 from netdiag.wire.sequence import FIN
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, UInt8
 
 DEFAULT_RTT_NS = 3_000_000
-"""Taken for the round trip where no handshake was captured (as Wireshark)."""
+"""Taken for the round trip where the capture shows none (as Wireshark)."""
 FAST_NS = 20_000_000
 """A retransmission this soon after a duplicate ACK was caused by it, at the sender (as Wireshark)."""
 MIN_RTO_NS = 180_000_000
@@ -39,26 +39,33 @@ class Resent:
     """A retransmission that nothing but a timer explains: it came a retransmission time-out after the direction's previous packet."""
 
 
+def late_rows(flows: Flows) -> Int64:
+    """The packets that ``resent`` is about."""
+    return np.flatnonzero(flows.sequence.occupies & (flows.sequence.begin < flows.sequence.edge))
+
+
 def resent(
     flows: Flows,
+    rows: Int64,
     fills: Fills,
     copies: Bool,
     probes: Bool,
     *,
     rtt_ns: Int64,
+    least_rtt_ns: Int64,
     duplicate_acks: Int64,
     numbering: Bool,
 ) -> Resent:
-    """Classify. ``probes`` are the keep-alives; ``rtt_ns`` per connection (NONE: unknown); ``duplicate_acks`` per row: how many in a row
-    the sender had sent by then; ``numbering`` per direction: its packets carry a running count."""
-    rows = np.flatnonzero(flows.sequence.occupies & (flows.sequence.begin < flows.sequence.edge))
+    """Classify the ``late_rows``. ``probes`` are the keep-alives; ``rtt_ns`` (the handshake's) and ``least_rtt_ns`` per connection (NONE:
+    unknown); ``duplicate_acks`` per row: how many in a row the sender had sent by then; ``numbering`` per direction: its packets carry a
+    running count."""
     kinds = np.full(len(rows), SegmentKind.RETRANSMISSION, np.uint8)
     if not rows.size:
         return Resent(rows, kinds, np.zeros(0, np.bool_))
-    late = _Late.of(flows, rows, fills, rtt_ns)
+    late = _Late.of(flows, rows, fills, rtt_ns, least_rtt_ns)
     kinds[late.tail_loss_probe()] = SegmentKind.TAIL_LOSS_PROBE
     kinds[late.asked_for(duplicate_acks)] = SegmentKind.FAST_RETRANSMISSION
-    kinds[_reordered(flows, fills, rows, late.rtt_ns, numbering)] = SegmentKind.OUT_OF_ORDER
+    kinds[_reordered(flows, fills, rows, late.least_rtt_ns, numbering)] = SegmentKind.OUT_OF_ORDER
     kinds[late.acknowledged_before() | late.reported_twice()] = SegmentKind.SPURIOUS
     kinds[late.after_window_probe()] = SegmentKind.NEW
     kinds[probes[rows] & (late.payload == 1)] = SegmentKind.KEEP_ALIVE
@@ -84,17 +91,21 @@ class _Late:
     """What the peer had acknowledged."""
     brings_new: Bool
     rtt_ns: Int64
+    """The handshake's: how long word may take."""
+    least_rtt_ns: Int64
+    """How long it takes at least."""
     quiet_ns: Int64
     """Since the direction's previous packet."""
     answered_ns: Int64
     """Since the peer's last packet."""
 
     @classmethod
-    def of(cls, flows: Flows, rows: Int64, fills: Fills, rtt_ns: Int64) -> _Late:
+    def of(cls, flows: Flows, rows: Int64, fills: Fills, rtt_ns: Int64, least_rtt_ns: Int64) -> _Late:
         sequence, packets = flows.sequence, flows.packets
         at, peer, fin = packets.captured_at[rows], flows.peer_row[rows], (packets.flags[rows] & FIN) != 0
         edge, end = sequence.edge[rows], sequence.end[rows]
-        rtt = rtt_ns[flows.connection[rows]]
+        rtt, least = rtt_ns[flows.connection[rows]], least_rtt_ns[flows.connection[rows]]
+        least = np.where(least == NONE, DEFAULT_RTT_NS, least)
         return cls(
             flows=flows,
             rows=rows,
@@ -106,7 +117,8 @@ class _Late:
             peer=peer,
             acked=np.where(peer == NONE, NONE, sequence.acked[peer]),
             brings_new=np.isin(rows, np.fromiter(fills.ranges, np.int64, len(fills.ranges))) | (end > edge),
-            rtt_ns=np.where(rtt == NONE, DEFAULT_RTT_NS, rtt),
+            rtt_ns=np.where(rtt == NONE, least, rtt),
+            least_rtt_ns=least,
             quiet_ns=at - packets.captured_at[np.maximum(rows - 1, 0)],
             answered_ns=at - packets.captured_at[peer],
         )
@@ -132,7 +144,7 @@ class _Late:
     def tail_loss_probe(self) -> Bool:
         """The last segment, again for the first time, after silence: what a sender with RACK-TLP does before its time-out (RFC 8985
         section 7.3). With several segments outstanding it can be nothing else; with one, a sender without TLP would look the same."""
-        last = (self.end == self.edge - self.fin) & (self.payload > 0) & (self.quiet_ns > self.rtt_ns)
+        last = (self.end == self.edge - self.fin) & (self.payload > 0) & (self.quiet_ns > self.least_rtt_ns)
         return np.asarray(last & self.for_the_first_time())
 
     def for_the_first_time(self) -> Bool:
@@ -146,8 +158,9 @@ class _Late:
 
 
 def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64, numbering: Bool) -> Bool:
-    """Fills a hole, and was sent before the packet that left it: by the sender's packet count where it keeps one, else because it came
-    sooner than word of the hole could reach the sender and a retransmission come back."""
+    """Fills a hole, and was sent before the packet that left it: by the sender's packet count where it keeps one, by its time stamps where
+    they differ (RFC 7323 section 3.2: a retransmission has the clock of its own sending), else because it came sooner than word of the
+    hole could reach the sender and a retransmission come back."""
     out = np.zeros(len(rows), np.bool_)
     if not fills.first_hole:
         return out
@@ -159,5 +172,13 @@ def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64, numbering
     ahead = (identification[filling] - identification[after]).astype(np.int16).astype(np.int64)
     numbered = (identification[filling] > 0) & (identification[after] > 0) & numbering[flows.stream[filling]]
     counted = numbered & (ahead != 0) & (np.abs(ahead) < _COUNTED)
-    out[place] = np.where(counted, ahead < 0, soon)
+    later = _stamped_later(flows, filling, after)
+    out[place] = np.select([counted, later != 0], [ahead < 0, later < 0], soon)
     return out
+
+
+def _stamped_later(flows: Flows, rows: Int64, than: Int64) -> Int64:
+    """By how many ticks of the sender's clock; 0 also where either has no time stamp."""
+    one, other = (time_stamps(flows.packets, each, flows.buffer) for each in (rows, than))
+    ticks = (one - other).astype(np.int32).astype(np.int64)
+    return np.where((one == NONE) | (other == NONE), 0, ticks)

@@ -10,7 +10,8 @@ from netdiag.wire.handshake import Handshake, handshake
 from netdiag.wire.holes import Fills, find_holes
 from netdiag.wire.kept import kept_by_argument
 from netdiag.wire.packet_count import counting, steps
-from netdiag.wire.resent import Resent, resent
+from netdiag.wire.resent import DEFAULT_RTT_NS, Resent, late_rows, resent
+from netdiag.wire.rtt import half_loops, round_trips
 from netdiag.wire.tables import Bool, Int64
 
 
@@ -32,6 +33,8 @@ class Transmissions:
     resent: Resent
     """Packets from before the edge, and why."""
     handshake: Handshake
+    half_loops: Int64 | None
+    """``rtt.half_loops``; None where no packet came late, so that nobody asked."""
 
 
 @kept_by_argument
@@ -45,6 +48,8 @@ def transmissions(flows: Flows) -> Transmissions:
     duplicates = duplicate_acks(flows, copies, probes)
     fills = find_holes(sequence, flows.starts, direction)
     moved = steps(flows, copies)
+    late = late_rows(flows)
+    halves = half_loops(flows, opened, late) if late.size else None
     return Transmissions(
         copies=copies,
         twice=twice,
@@ -54,12 +59,15 @@ def transmissions(flows: Flows) -> Transmissions:
         identification_steps=moved,
         resent=resent(
             flows,
+            late,
             fills,
             copies,
             probes,
             rtt_ns=opened.rtt_ns,
+            least_rtt_ns=opened.rtt_ns if halves is None else round_trips(halves, DEFAULT_RTT_NS),
             duplicate_acks=runs(flows, duplicates),
             numbering=counting(flows, moved, straight=False),
         ),
         handshake=opened,
+        half_loops=halves,
     )

@@ -77,6 +77,33 @@ def test_the_senders_packet_count_tells_a_quick_retransmission_from_reordering()
     assert talk.wire().kinds(SERVER)[-1] == "RETRANSMISSION"
 
 
+def stretched(*, stamps: tuple[int, int] | None = None) -> Conversation:
+    """A handshake of 60 ms on a path of 20, and a hole that is filled 30 ms after it opened; ``stamps`` of the packet after and in the hole."""
+
+    def options(tick: int) -> bytes:
+        return b"\x01\x01\x08\x0a" + struct.pack(">II", tick, 0)
+
+    talk = Conversation(numbered=False).opens(rtt_ms=60)
+    talk.client(b"request")
+    talk.after(20).acks(SERVER)
+    talk.server(b"0" * 100)
+    talk.after(0).acks(CLIENT)
+    after, filling = stamps or (0, 0)
+    talk.packet(SERVER, b"2" * 100, offset=200, options=options(after) if stamps else b"")
+    talk.after(30).packet(SERVER, b"1" * 100, offset=100, options=options(filling) if stamps else b"")
+    return talk
+
+
+def test_a_stretched_handshake_makes_no_reordering_of_a_retransmission() -> None:
+    assert stretched().wire().kinds(SERVER)[-1] == "RETRANSMISSION"
+
+
+def test_the_senders_clock_tells_a_retransmission_from_reordering() -> None:
+    assert stretched(stamps=(100, 99)).wire().kinds(SERVER)[-1] == "OUT_OF_ORDER"
+    assert stretched(stamps=(0xFFFFFFFF, 5)).wire().kinds(SERVER)[-1] == "RETRANSMISSION"
+    assert stretched(stamps=(7, 7)).wire().kinds(SERVER)[-1] == "RETRANSMISSION"
+
+
 def test_the_senders_packet_count_tells_slow_reordering() -> None:
     talk = Conversation().opens(rtt_ms=20)
     for _ in range(4):
