@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import signal
 
 import pytest
 
+from netdiag.probe import pauses
 from tests.support.golden import Golden
 
 
@@ -41,6 +41,6 @@ def golden(request: pytest.FixtureRequest, regenerate: bool) -> Golden:
 @pytest.fixture(autouse=True)
 def without_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause between two calls of a probe keeps them apart on a real network; on loopback it only takes time."""
-    run = importlib.import_module("netdiag.probe.run")  # by text it would be the public function ``netdiag.probe``
-    monkeypatch.setattr(run, "GAP_S", 0.0)
-    monkeypatch.setattr(run, "UNASKED_PAUSE_S", 0.0)
+    monkeypatch.setattr(pauses, "GAP_S", 0.0)
+    monkeypatch.setattr(pauses, "GAP_ROUND_TRIPS", 0)
+    monkeypatch.setattr(pauses, "UNASKED_PAUSE_S", 0.0)

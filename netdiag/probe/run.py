@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpcore
 
-from netdiag.probe import kernel
+from netdiag.probe import kernel, pauses
 from netdiag.probe.attempts import asked_pause, policy_named
 from netdiag.probe.call import Caller, CallResult, numbered
 from netdiag.probe.client import ArmClient, Finished
@@ -27,12 +27,6 @@ from netdiag.records.exchange import Outcome
 from netdiag.records.recording import Recording, UnsupportedArm
 from netdiag.units import NS_PER_S
 
-GAP_S = 0.25
-GAP_ROUND_TRIPS = 5
-"""Closing handshakes and the last call's tail are over by then."""
-UNASKED_PAUSE_S = 1.0
-"""After a refusal that names no time; and up to as much again by chance."""
-_LONGEST_PAUSE_S = 60
 _FEW_REFUSALS, _REFUSED_SHARE = 5, 0.1
 _REFUSALS = frozenset({429, 503, 529})
 
@@ -153,10 +147,10 @@ class _Run:
         for one in refused:
             headers = {} if one.headers is None else {k.lower(): v for k, v in one.headers.items()}
             asked = asked_pause(headers, wall_ns=time.time_ns())
-            if asked is not None and asked.ns > _LONGEST_PAUSE_S * NS_PER_S:
+            if asked is not None and asked.ns > pauses.LONGEST_ASKED_S * NS_PER_S:
                 self._end(f"rate-limited: the server asks to wait {asked.ns / NS_PER_S:.0f} s")
             jitter = self._caller.chance.random()
-            pause_s = UNASKED_PAUSE_S * (1 + jitter) if asked is None else asked.ns / NS_PER_S + jitter
+            pause_s = pauses.UNASKED_PAUSE_S * (1 + jitter) if asked is None else asked.ns / NS_PER_S + jitter
             self._next_start_s = max(self._next_start_s, time.monotonic() + pause_s)
         if self._refusals > max(_FEW_REFUSALS, self._made * _REFUSED_SHARE):
             self._end(f"rate-limited: {self._refusals} answers of 429 or 503")
@@ -182,8 +176,9 @@ class _Run:
         if self._gap_s is None:
             first = next((log.tcp for log in self._recorder.connections if log.tcp is not None), None)
             if first is None:
-                return GAP_S
-            self._gap_s = max(GAP_S, GAP_ROUND_TRIPS * (first.ended_at - first.started_at) / NS_PER_S if GAP_S else 0.0)
+                return pauses.GAP_S
+            round_trip_s = (first.ended_at - first.started_at) / NS_PER_S
+            self._gap_s = max(pauses.GAP_S, pauses.GAP_ROUND_TRIPS * round_trip_s)
         return self._gap_s
 
     def _spoke(self, arm: Arm) -> bool:

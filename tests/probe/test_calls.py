@@ -139,7 +139,7 @@ def test_too_many_broken_rounds_end_the_run(start_lab: StartLab) -> None:
 
 
 def test_a_gap_between_calls(start_lab: StartLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netdiag.probe.run.GAP_S", 0.1)
+    monkeypatch.setattr("netdiag.probe.pauses.GAP_S", 0.1)
     gaps = gaps_ns(probe_lab(start_lab(), trials=2))
     assert len(gaps) == 5
     assert min(gaps) >= 100 * NS_PER_MS
@@ -148,8 +148,8 @@ def test_a_gap_between_calls(start_lab: StartLab, monkeypatch: pytest.MonkeyPatc
 
 
 def test_far_away_the_gap_is_five_round_trips(start_lab: StartLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netdiag.probe.run.GAP_S", 0.001)
-    monkeypatch.setattr("netdiag.probe.run.GAP_ROUND_TRIPS", 2_000)
+    monkeypatch.setattr("netdiag.probe.pauses.GAP_S", 0.001)
+    monkeypatch.setattr("netdiag.probe.pauses.GAP_ROUND_TRIPS", 2_000)
     recording = probe_lab(start_lab(), trials=2, arms=("h1",))
     tcp = recording.connections[0].tcp
     assert tcp is not None
