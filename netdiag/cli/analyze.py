@@ -321,7 +321,7 @@ def _check_exchange(analysis: Analysis, options: AnalyzeOptions) -> None:
 def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
     from netdiag.cli import outputs
 
-    for path in options.outputs:
+    for path in outputs.pictures_last(options.outputs):
         wanted = outputs.Wanted(
             path=path,
             ending=outputs.ending_of(path),

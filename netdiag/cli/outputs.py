@@ -53,6 +53,11 @@ def ending_of(path: str) -> str:
     return Path(path).suffix.lower()
 
 
+def pictures_last(paths: Sequence[str]) -> list[str]:
+    """The order to write them in: a picture that cannot be drawn must not cost the results of a run that cannot be made again."""
+    return sorted(paths, key=lambda path: ending_of(path) in PICTURES)
+
+
 def write(analysis: Analysis, wanted: Wanted) -> None:
     """Write one file. Raises ``OutputError``."""
     _WRITERS[wanted.ending](analysis, wanted)
@@ -96,15 +101,22 @@ def _figure(analysis: Analysis, wanted: Wanted) -> Picture:
 
 
 def _arrival(analysis: Analysis, wanted: Wanted) -> Picture:
-    """Of the request that was chosen, else of the first streamed one; with its packets where there is a file."""
+    """Of the request that was chosen, else of the first streamed one that counts; with its packets where there is a file."""
     from netdiag import plot
 
-    chosen = wanted.exchange_id
-    if chosen is None:
-        chosen = next((e.id for e in analysis.exchanges if e.stream is not None and e.stream.events), 0)
+    chosen = _first_streamed(analysis) if wanted.exchange_id is None else wanted.exchange_id
     if wanted.source is not None and wanted.source != "-":
         return plot.arrival(_lanes(analysis, dataclasses.replace(wanted, exchange_id=chosen)))
     return plot.arrival(analysis, chosen)
+
+
+def _first_streamed(analysis: Analysis) -> int:
+    """A first round pays for cold caches everywhere, so it is only shown where there is nothing else. Raises ``KeyError``."""
+    uncounted = {row.exchange_id for arm in analysis.statistics for row in arm.excluded}
+    streamed = [e.id for e in analysis.exchanges if e.stream is not None and e.stream.events]
+    if not streamed:
+        raise KeyError("no answer was a stream of events")
+    return next((id for id in streamed if id not in uncounted), streamed[0])
 
 
 def _lanes(analysis: Analysis, wanted: Wanted) -> ExchangeLanes:

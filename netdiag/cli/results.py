@@ -58,7 +58,7 @@ def print_goals(analysis: Analysis, text: str | None, *, stream: TextIO) -> int:
 
 def write_files(analysis: Analysis, paths: Sequence[str], *, drawing: str | None = None) -> None:
     """Every output but the capture, which is written where it is made."""
-    for path in paths:
+    for path in outputs.pictures_last(paths):
         if outputs.ending_of(path) != CAPTURE_ENDING:
             outputs.write(analysis, outputs.Wanted(path=path, ending=outputs.ending_of(path), drawing=drawing))
 
