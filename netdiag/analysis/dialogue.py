@@ -20,6 +20,7 @@ from netdiag.protocols.dns import transport as dns_transport
 from netdiag.protocols.turn import Turn
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.endpoint import Endpoint
+from netdiag.records.exchange import CONNECT
 from netdiag.records.timing import Method
 from netdiag.records.tls import TlsSession
 from netdiag.wire.chunk import Chunk
@@ -189,14 +190,14 @@ class _Listener:
             self._dialogue.http_version = said.protocol
         elif tunnel.kind == "connect":
             self._dialogue.proxied = "connect"
-            self._inside(tunnel, layer)
+            self._inside(tunnel, _asked_first(leg.turns, tunnel.turn), layer)
         else:
             self._dialogue.application = tunnel.kind
 
-    def _inside(self, tunnel: Tunnel, layer: int) -> None:
-        """The target's own conversation behind a proxy's consent."""
+    def _inside(self, tunnel: Tunnel, asked: Turn, layer: int) -> None:
+        """The target's own conversation behind a proxy's consent, ``asked`` for first by that turn."""
         if layer < MOST_LAYERS:
-            self.octets(tunnel.client, tunnel.server, _proxy_marks(tunnel.turn), layer + 1)
+            self.octets(tunnel.client, tunnel.server, _proxy_marks(tunnel.turn, asked), layer + 1)
 
     def _socks(self, kind: str, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
         self._dialogue.proxied = kind
@@ -261,11 +262,22 @@ def _mostly_cut(records: Sequence[TlsRecordView]) -> bool:
     return 2 * sum(lacks) > len(lacks)
 
 
-def _proxy_marks(turn: Turn) -> Marks:
+def _asked_first(turns: Sequence[Turn], consented: Turn) -> Turn:
+    """A proxy may want credentials first (407, RFC 9110 section 15.5.8): the first of the CONNECTs in a row up to the one it agreed to."""
+    asked = consented
+    for turn in reversed(turns):
+        if turn.method != CONNECT:
+            break
+        asked = turn
+    return asked
+
+
+def _proxy_marks(turn: Turn, asked: Turn | None = None) -> Marks:
     """First octet of the asking to the consent deliverable."""
     marks: Marks = {}
-    if turn.request_first is not None:
-        marks[M.PROXY_ASKED] = sent(turn.request_first)
+    first = (asked or turn).request_first
+    if first is not None:
+        marks[M.PROXY_ASKED] = sent(first)
     consent = turn.response_last or turn.response_first
     if consent is not None and M.PROXY_ASKED in marks:
         marks[M.PROXY_READY] = delivered(consent)

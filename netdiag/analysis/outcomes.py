@@ -100,15 +100,26 @@ def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:
 
 def _cut_short(turn: Turn, connection: Connection, gaps: bool) -> Ending:
     """The octets end before the message does: because of the connection, or because of the capture."""
+    gaps = gaps or _answers_not_captured(connection)
     reset = first_reset(connection)
     if reset is not None and not gaps:
         who, mark = reset
-        return Ending(Outcome.RESET, f"RST from {who} {_where(turn)}", mark)
+        detail = f"RST from {who} {_where(turn)}{_after_fin(connection, who)}{_foreign(connection, who)}"
+        return Ending(Outcome.RESET, detail, mark)
     if connection.close_reason == "fin" and not gaps:
         who, mark = first_fin(connection) or ("peer", last_mark(connection))
         return Ending(Outcome.CLOSED_EARLY, f"closed by {who} {_where(turn)}", mark)
-    why = "octets are missing from the capture" if gaps else "the capture ends before the answer does"
-    return Ending(Outcome.INCOMPLETE, why, _last_octet(turn) if gaps else last_mark(connection))
+    if not gaps:
+        return Ending(Outcome.INCOMPLETE, "the capture ends before the answer does", last_mark(connection))
+    # How long a wait was whose end is not in the capture is unknown, not 0.
+    at = None if turn.response_first is None else _last_octet(turn)
+    return Ending(Outcome.INCOMPLETE, "octets are missing from the capture", at)
+
+
+def _answers_not_captured(connection: Connection) -> bool:
+    """Octets that the client acknowledged are in no packet, or nothing of what the server sent is (a capture of one direction)."""
+    server = connection.sides.server
+    return server.missing_bytes > 0 or (server.packets == 0 and connection.first_packet is not None)
 
 
 def _where(turn: Turn) -> str:
@@ -141,6 +152,21 @@ def first_reset(connection: Connection) -> tuple[str, Mark] | None:
 def first_fin(connection: Connection) -> tuple[str, Mark] | None:
     """Who sent the first FIN, and when."""
     return _first([("client", connection.sides.client), ("server", connection.sides.server)], "fin")
+
+
+def _after_fin(connection: Connection, who: str) -> str:
+    """Words about a RST that answers what came after the sender had closed: an idle connection used again too late."""
+    side: Side = getattr(connection.sides, who)
+    closed = side.fin_at is not None and side.rst_at is not None and side.fin_at < side.rst_at
+    return ", after its FIN" if closed else ""
+
+
+def _foreign(connection: Connection, who: str) -> str:
+    """Words about a RST that took another way than its sender's other packets: somebody on the path may have sent it."""
+    side: Side = getattr(connection.sides, who)
+    if side.rst_hop_limit is None or side.hop_limit in (None, side.rst_hop_limit):
+        return ""
+    return f" (TTL {side.rst_hop_limit}, not {side.hop_limit}: possibly injected)"
 
 
 def _first(sides: list[tuple[str, Side]], what: str) -> tuple[str, Mark] | None:
@@ -208,7 +234,8 @@ def _failed_handshake(connection: Connection, marks: Marks) -> Ending | None:
         return None
     reset, fin = first_reset(connection), first_fin(connection)
     if reset is not None and (fin is None or reset[1].at <= fin[1].at):
-        return Ending(Outcome.RESET, f"RST from {reset[0]} during the TLS handshake", reset[1])
+        where = f"during the TLS handshake{_foreign(connection, reset[0])}"
+        return Ending(Outcome.RESET, f"RST from {reset[0]} {where}", reset[1])
     if fin is not None:
         return Ending(Outcome.TLS_FAIL, f"closed by {fin[0]} during the TLS handshake", fin[1])
     return Ending(Outcome.INCOMPLETE, "the capture ends before the TLS handshake does", last_mark(connection))

@@ -57,6 +57,16 @@ def test_a_request_in_clear_inside_a_connect_tunnel() -> None:
     assert (marks[M.PROXY_ASKED].at, marks[M.PROXY_READY].at) == (0, 10 * MS)
 
 
+def test_a_proxy_that_wants_credentials_first_is_asked_from_the_first_connect_on() -> None:
+    denied = head("HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0")
+    dialogue = heard(
+        stream((0, CONNECT), (20, CONNECT), (60, GET)), stream((10, denied), (50, ESTABLISHED), (70, OK)), port=3128
+    )
+    assert paths(dialogue) == [[("CONNECT", None, 407), ("CONNECT", None, 200)], [("GET", "/inside", 200)]]
+    marks = dialogue.legs[1].marks
+    assert (marks[M.PROXY_ASKED].at, marks[M.PROXY_READY].at) == (0, 50 * MS)
+
+
 def through_a_proxy(talk: Conversation, keylog: bytes) -> Dialogue:
     client = stream((0, CONNECT), *octets(talk.client, 20))
     server = stream((10, ESTABLISHED), *octets(talk.server, 25))

@@ -166,6 +166,34 @@ ANSWERING = WAITING | {"response_first": 70, "status": 200}
             (PhaseName.WAIT, 279),
         ),
         (
+            turn(**WAITING, end=TurnEnd.INCOMPLETE),
+            connection(
+                close_reason="reset",
+                sides={
+                    "server": {
+                        "fin_at": at(22),
+                        "rst_at": at(300),
+                        "rst_packet": 9,
+                        "hop_limit": 64,
+                        "rst_hop_limit": 64,
+                    }
+                },
+            ),
+            Outcome.RESET,
+            "RST from server before any answer, after its FIN",
+            (PhaseName.WAIT, 279),
+        ),
+        (
+            turn(**WAITING, end=TurnEnd.INCOMPLETE),
+            connection(
+                close_reason="reset",
+                sides={"server": {"rst_at": at(300), "rst_packet": 9, "hop_limit": 64, "rst_hop_limit": 57}},
+            ),
+            Outcome.RESET,
+            "RST from server before any answer (TTL 57, not 64: possibly injected)",
+            (PhaseName.WAIT, 279),
+        ),
+        (
             turn(**ANSWERING, end=TurnEnd.INCOMPLETE),
             connection(close_reason="reset", sides={"client": {"rst_at": at(300), "rst_packet": 9}}),
             Outcome.RESET,
@@ -231,6 +259,14 @@ def test_a_reset_after_the_whole_answer_is_no_failure() -> None:
     (exchange,) = exchanges([whole(0, sent=21)], on)
     assert exchange.outcome is Outcome.OK
     assert exchange.ended_at == at(81)
+
+
+@pytest.mark.parametrize("sides", [{"server": {"packets": 0}}, {"server": {"missing_bytes": 81}}])
+def test_a_capture_of_one_direction_cannot_say_that_no_answer_came(sides: dict[str, Any]) -> None:
+    on = connection(close_reason="fin", sides={**sides, "client": {"fin_at": at(500), "fin_packet": 9}})
+    (exchange,) = exchanges([turn(**WAITING, end=TurnEnd.INCOMPLETE)], on)
+    assert (exchange.outcome, exchange.outcome_detail) == (Outcome.INCOMPLETE, "octets are missing from the capture")
+    assert "wait" not in durations_ms(exchange), "not measured, so not 0"
 
 
 FIN_300 = {"fin_at": at(300), "fin_packet": 9}
