@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -289,10 +288,11 @@ def _read(path: str) -> bytes:
 
 def _measure(config: ProbeConfig, options: ProbeOptions, stop: threading.Event) -> Analysis:
     from netdiag import api
+    from netdiag.cli.interrupt import interruptible
     from netdiag.cli.progress import progress
     from netdiag.errors import ProbeError
 
-    with progress("probing", unit="requests", quiet=options.json) as report, _interruptible(stop):
+    with progress("probing", unit="requests", quiet=options.json) as report, interruptible(stop):
         analysis = api.probe(config, progress=report, stop=stop)
     if not analysis.exchanges and stop.is_set():
         raise KeyboardInterrupt
@@ -300,30 +300,6 @@ def _measure(config: ProbeConfig, options: ProbeOptions, stop: threading.Event) 
         reasons = "; ".join(f"{arm.arm}: {arm.reason}" for arm in analysis.source.unsupported)
         raise ProbeError(f"no request could be made ({reasons or 'stopped before the first one'})")
     return analysis
-
-
-@contextlib.contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """The first ^C ends the run after the request in flight, with a report of what was made; the second ends everything."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        if sys.stderr.isatty():
-            click.echo(err=True)  # the cursor is behind the terminal's own ^C
-        note("ending after the request in flight; ^C again ends at once")
-
-    from netdiag.cli.console import note
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _way_out(analysis: Analysis) -> None:

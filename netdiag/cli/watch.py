@@ -14,12 +14,14 @@ import click
 from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, Grouped, Section
+from netdiag.cli.interrupt import ENDING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from netdiag.probe.watch import Tick, WatchPlan
+    from netdiag.probe.plan import ProbeConfig
+    from netdiag.probe.watch import Measure, Tick, WatchPlan
     from netdiag.records.analysis import Analysis
     from netdiag.records.exchange import Exchange
 
@@ -147,6 +149,7 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     """All calls of the watch as one analysis; None when there was none. On a terminal the table stands below the lines and keeps growing."""
     from netdiag import api
     from netdiag.cli.console import console
+    from netdiag.cli.interrupt import interruptible
     from netdiag.probe.watch import watch as ticks
 
     for needed in ("netdiag.probe.measure", "netdiag.analysis.join", "netdiag.stats.arms"):
@@ -154,19 +157,46 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     stop = threading.Event()
     found: list[Analysis] = []
     out = console()
-    with _live_table(out, enabled=file is not sys.stdout) as refresh:
+    under_way = _UnderWay(api.probe)
+
+    def say() -> None:
+        if under_way.count:
+            _say(ENDING if plan.every_s is not None else "ending after the requests in flight", file, out)
+
+    with _live_table(out, enabled=file is not sys.stdout) as refresh, interruptible(stop, say):
         try:
-            for tick in ticks(plan, api.probe, stop):
+            for tick in ticks(plan, under_way, stop):
                 if tick.analysis is not None:
                     found.append(tick.analysis)  # first, or a ^C while it is shown would lose it
                 _show(tick, file, out)
                 if tick.analysis is not None:
                     refresh(found)
         except KeyboardInterrupt:
-            stop.set()
-        finally:
-            stop.set()
+            if not found:
+                raise
+    if not found and stop.is_set():
+        raise KeyboardInterrupt
     return _together(found)
+
+
+class _UnderWay:
+    """A measure that knows how many of its trials run."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def __call__(self, config: ProbeConfig) -> Analysis:
+        self._add(1)
+        try:
+            return self._measure(config)
+        finally:
+            self._add(-1)
+
+    def _add(self, number: int) -> None:
+        with self._lock:
+            self.count += number
 
 
 @contextmanager
@@ -201,15 +231,19 @@ def _summary_lines(whole: Analysis | None, out: Console, *, plain: bool) -> list
     return page.lines
 
 
-def _show(tick: Tick, file: TextIO | None, out: Console) -> None:
+def _say(text: str, file: TextIO | None, out: Console) -> None:
+    """Above the table where there is one, else on standard error."""
     from netdiag.cli.console import note
 
+    if out.is_terminal and file is not sys.stdout:
+        out.print(text, soft_wrap=True, markup=False, highlight=False)
+    else:
+        note(text)
+
+
+def _show(tick: Tick, file: TextIO | None, out: Console) -> None:
     if tick.analysis is None:
-        said = f"{_clock(tick.scheduled_at)}  #{tick.number}  {tick.skipped}"
-        if out.is_terminal and file is not sys.stdout:
-            out.print(said, soft_wrap=True, markup=False, highlight=False)
-        else:
-            note(said)
+        _say(f"{_clock(tick.scheduled_at)}  #{tick.number}  {tick.skipped}", file, out)
         return
     for exchange in tick.analysis.exchanges:
         if file is not sys.stdout:

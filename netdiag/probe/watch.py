@@ -62,11 +62,6 @@ class WatchPlan:
         """What the ceiling of requests allows."""
         return max(1, MAX_REQUESTS // max(1, self.config.request_count()))
 
-    @property
-    def workers(self) -> int:
-        """Trials in flight at once."""
-        return 1 if self.every_s is not None else MAX_CONCURRENCY
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
@@ -84,24 +79,69 @@ class Tick:
 
 
 def watch(plan: WatchPlan, measure: Measure, stop: threading.Event) -> Iterator[Tick]:
-    """Ticks as they end, until ``stop`` is set or the plan's count is reached; trials in flight are waited for."""
+    """Ticks as they end, until ``stop`` is set or the plan's count is reached; trials in flight are waited for.
+
+    At an interval they are made in the caller's thread, where a ^C reaches the one that hangs.
+    """
+    return _one_by_one(plan, measure, stop) if plan.every_s is not None else _open_loop(plan, measure, stop)
+
+
+def _one_by_one(plan: WatchPlan, measure: Measure, stop: threading.Event) -> Iterator[Tick]:
     hold = _Hold()
+    for slot in _slots(plan, stop):
+        refused = hold.refuses(slot)
+        if refused is None:
+            slot.began()
+        yield refused or _trial(plan, slot, measure, hold)
+
+
+def _open_loop(plan: WatchPlan, measure: Measure, stop: threading.Event) -> Iterator[Tick]:
     done: queue.SimpleQueue[Tick] = queue.SimpleQueue()
-    total = plan.most_ticks if plan.count is None else plan.count
-    with ThreadPoolExecutor(plan.workers, thread_name_prefix="watch") as pool:
+    with ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix="watch") as pool:
         clerk = threading.Thread(
-            target=_schedule, args=(plan, total, measure, stop, hold, done, pool), name="watch-schedule", daemon=True
+            target=_schedule, args=(plan, measure, stop, done, pool), name="watch-schedule", daemon=True
         )
         clerk.start()
         try:
-            for _ in range(total):
-                tick = _next(done, clerk, pool)
-                if tick is None:
-                    return
+            while (tick := _next(done, clerk, pool)) is not None:
                 yield tick
         finally:  # also when the caller is interrupted: nothing may be submitted to a pool that is closing
             stop.set()
             clerk.join()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One place in the schedule."""
+
+    number: int
+    due: int
+    """Monotonic ns."""
+    offset: int
+    """From there to the epoch."""
+    start_ns: int | None = None
+    """When its trial began, if that moves the schedule."""
+
+    @property
+    def scheduled_at(self) -> int:
+        return self.due + self.offset
+
+    def began(self) -> None:
+        """A trial that takes longer than the interval delays all after it: no burst makes up for it."""
+        self.start_ns = time.monotonic_ns()
+
+
+def _slots(plan: WatchPlan, stop: threading.Event) -> Iterator[_Slot]:
+    """Each when it is due; none after ``stop``."""
+    offset = time.time_ns() - time.monotonic_ns()
+    step_ns = round(plan.interval_s * 1e9)
+    due = time.monotonic_ns()
+    for number in range(1, (plan.most_ticks if plan.count is None else plan.count) + 1):
+        if stop.wait(max(0.0, (due - time.monotonic_ns()) / 1e9)):
+            return
+        slot = _Slot(number, due, offset)
+        yield slot
+        due = (slot.due if slot.start_ns is None else slot.start_ns) + step_ns
 
 
 class _Hold:
@@ -115,65 +155,57 @@ class _Hold:
         with self._lock:
             self._until = max(self._until, time.monotonic() + min(seconds, _LONGEST_HOLD_S))
 
-    def left_s(self) -> float:
+    def refuses(self, slot: _Slot) -> Tick | None:
+        """The tick of a slot that falls into the pause; None where nothing speaks against a trial."""
         with self._lock:
-            return max(0.0, self._until - time.monotonic())
+            left = self._until - time.monotonic()
+        if left <= 0:
+            return None
+        said = f"asked to wait {left:.1f} s more"
+        return Tick(number=slot.number, scheduled_at=slot.scheduled_at, lag_ns=0, analysis=None, skipped=said)
 
 
 def _schedule(
     plan: WatchPlan,
-    total: int,
     measure: Measure,
     stop: threading.Event,
-    hold: _Hold,
     done: queue.SimpleQueue[Tick],
     pool: ThreadPoolExecutor,
 ) -> None:
-    started, offset = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
-    step_ns = round(plan.interval_s * 1e9)
-    due = started - step_ns
-    for number in range(1, total + 1):
-        due += step_ns
-        if stop.wait(max(0.0, (due - time.monotonic_ns()) / 1e9)):
-            return
-        left = hold.left_s()
-        if left > 0:
-            done.put(
-                Tick(
-                    number=number,
-                    scheduled_at=due + offset,
-                    lag_ns=0,
-                    analysis=None,
-                    skipped=f"asked to wait {left:.1f} s more",
-                )
-            )
-            continue
-        began = time.monotonic_ns()
-        future = pool.submit(_trial, plan, number, due, offset, measure, hold, done)
-        if plan.workers == 1:
-            due = began  # a trial that took longer than the interval delays all after it: no burst makes up for it
-            future.result()
+    hold = _Hold()
+
+    def try_it(slot: _Slot) -> None:
+        done.put(_trial(plan, slot, measure, hold))
+
+    for slot in _slots(plan, stop):
+        refused = hold.refuses(slot)
+        if refused is not None:
+            done.put(refused)
+        else:
+            pool.submit(try_it, slot)
 
 
-def _trial(
-    plan: WatchPlan, number: int, due: int, offset: int, measure: Measure, hold: _Hold, done: queue.SimpleQueue[Tick]
-) -> None:
-    lag = time.monotonic_ns() - due
+def _trial(plan: WatchPlan, slot: _Slot, measure: Measure, hold: _Hold) -> Tick:
+    lag_ns = time.monotonic_ns() - slot.due
     try:
         analysis = measure(plan.config)
     except Exception as error:
-        done.put(
-            Tick(number=number, scheduled_at=due + offset, lag_ns=lag, analysis=None, skipped=f"no trial: {error}")
+        return Tick(
+            number=slot.number,
+            scheduled_at=slot.scheduled_at,
+            lag_ns=lag_ns,
+            analysis=None,
+            skipped=f"no trial: {error}",
         )
-        return
-    rows = tuple(dataclasses.replace(row, trial=number) for row in analysis.exchanges)
+    rows = tuple(dataclasses.replace(row, trial=slot.number) for row in analysis.exchanges)
     for row in rows:
         if row.status in _REFUSED:
             hold.extend(asked_wait_s(row, time.time()))
-    done.put(
-        Tick(
-            number=number, scheduled_at=due + offset, lag_ns=lag, analysis=dataclasses.replace(analysis, exchanges=rows)
-        )
+    return Tick(
+        number=slot.number,
+        scheduled_at=slot.scheduled_at,
+        lag_ns=lag_ns,
+        analysis=dataclasses.replace(analysis, exchanges=rows),
     )
 
 

@@ -104,6 +104,24 @@ def test_interrupt_ends_with_the_table():
     assert running.returncode in (0, 130)
 
 
+def test_a_second_interrupt_ends_a_call_that_hangs(start_lab):
+    server = start_lab(Behaviour(wait_ms=20_000))
+    watch = [*command()[:-1], server.url + "/v1/models", "--cacert", str(server.ca_file), "--every", "1"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while not server.log.exchanges():
+            time.sleep(0.05)
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        assert "^C again ends at once" in running.stderr.readline()
+        started = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=20)
+    assert time.monotonic() - started < 5
+    assert running.returncode == 130
+    assert not errors
+
+
 def test_an_existing_file_is_not_overwritten(tmp_path):
     file = tmp_path / "old.jsonl"
     file.write_text("precious\n")

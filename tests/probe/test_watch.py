@@ -110,6 +110,35 @@ def test_stop_ends_it_soon_and_leaves_no_thread():
     assert threading.active_count() <= before
 
 
+def test_at_an_interval_a_trial_that_hangs_can_be_interrupted():
+    """It is in the caller's thread, which is where Python delivers a ^C."""
+    threads: list[threading.Thread] = []
+
+    def measure(_config: ProbeConfig) -> Analysis:
+        threads.append(threading.current_thread())
+        if len(threads) == 2:
+            raise KeyboardInterrupt
+        return answer()
+
+    ticks = watch(WatchPlan(config=CONFIG, every_s=0.25), measure, threading.Event())
+    assert next(ticks).number == 1
+    with pytest.raises(KeyboardInterrupt):
+        next(ticks)
+    assert set(threads) == {threading.current_thread()}
+
+
+def test_the_trial_in_flight_at_the_end_is_told():
+    stop = threading.Event()
+
+    def measure(_config: ProbeConfig) -> Analysis:
+        stop.set()
+        return answer()
+
+    for plan in (WatchPlan(config=CONFIG, every_s=5.0), WatchPlan(config=CONFIG, per_second=1.0)):
+        stop.clear()
+        assert [t.number for t in run(plan, measure, stop)] == [1]
+
+
 @pytest.mark.parametrize(
     "options",
     [
