@@ -187,9 +187,9 @@ def _plain(target: str) -> str:
 
 def _endpoints(row: dict[str, str]) -> tuple[str, str]:
     """Of the innermost IP header, which tshark lists last."""
-    inner6 = bool(row["ipv6.src"]) and not (row["ip.src"] and "::ffff" in row["ipv6.src"])
-    inner6 = inner6 and (not row["ip.src"] or _last(row["ipv6.src"]) != "")
-    source, destination = ("ipv6.src", "ipv6.dst") if inner6 else ("ip.src", "ip.dst")
+    layers = [layer for layer in row["frame.protocols"].split(":") if layer in ("ip", "ipv6")]
+    inner = layers[-1] if layers else "ip"
+    source, destination = f"{inner}.src", f"{inner}.dst"
     return _endpoint(row[source], row["tcp.srcport"]), _endpoint(row[destination], row["tcp.dstport"])
 
 

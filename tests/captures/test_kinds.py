@@ -13,9 +13,12 @@ from click.testing import CliRunner
 from netdiag.cli.main import cli
 from tests.captures.kinds.every import KINDS
 from tests.support.golden import Golden
+from tests.support.tools import needs_tshark
 
 FOLDER = Path(__file__).parents[2] / "captures" / "kinds"
 LARGEST_BYTES = 64_000
+OTHERWISE: dict[str, str] = {}
+"""Where tshark does not say the same, and why."""
 
 
 @pytest.fixture
@@ -46,6 +49,14 @@ def test_the_file_is_what_the_builder_makes(name: str, regenerate: bool) -> None
 def test_says_what_it_said(name: str, regenerate: bool) -> None:
     text = f"{says('analyze', name)}\n{says('connections', name)}"
     Golden(FOLDER, regenerate=regenerate).check(f"{name}.txt", text)
+
+
+@needs_tshark
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", sorted(set(KINDS) - set(OTHERWISE)))
+def test_tshark_agrees(name: str) -> None:
+    result = CliRunner().invoke(cli, ["verify", name])
+    assert result.exit_code == 0, result.output
 
 
 def test_each_is_described() -> None:

@@ -21,6 +21,7 @@ from tests.support.packets import (
     pcapng,
     section_header,
     snoop,
+    udp_frame,
 )
 
 CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 80)
@@ -69,8 +70,9 @@ def clocks() -> bytes:
 
 
 def simple_blocks() -> bytes:
-    """Two packets in blocks without a time (SPB), before the conversation."""
-    simple = b"".join(block(3, struct.pack("<I", len(frame)) + frame) for _, frame in request()[:2])
+    """Two datagrams in blocks without a time (SPB), before the conversation."""
+    frames = [udp_frame(b"syslog", destination=("10.0.0.9", 514))] * 2
+    simple = b"".join(block(3, struct.pack("<I", len(frame)) + frame) for frame in frames)
     whole = pcapng(request())
     first_packet = len(section_header()) + len(interface_block(options=option(9, b"\x09") + option(0, b"")))
     return whole[:first_packet] + simple + whole[first_packet:]
