@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.analysis.clock_steps import ClockSteps
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.records.anomaly import Anomaly
 from netdiag.wire.decode import COLUMN_TYPES, RAW_TYPES, Decoded, Decoder, Dissected, dissect
@@ -48,7 +49,7 @@ def gather(
     ``keep`` takes the packets of each window instead (with the offset up to which the file was read); then ``packets`` is empty.
     ``run`` may dissect some windows while the next one is read.
     """
-    decoder, parts = Decoder(), list[Decoded]()
+    decoder, parts, steps = Decoder(), list[Decoded](), ClockSteps()
     link_types: set[int] = set()
     buffer: Buffer = b""
     captured, spans, tcp_last_at = 0, [], NONE
@@ -56,6 +57,7 @@ def gather(
         buffer = window.buffer
         captured += len(window.packets)
         spans.append(_span(window.packets))
+        steps.see(window.packets)
         link_types |= _link_types(window)
         decoded = _timed(decoder.complete(dissected))
         tcp_last_at = int(decoded.packets.captured_at.max(initial=tcp_last_at))
@@ -78,7 +80,7 @@ def gather(
         last_at=max((last for _, last in known), default=None),
         tcp_last_at=tcp_last_at,
         not_decoded=dict(sum((p.not_decoded for p in parts), given_up)),
-        anomalies=tuple(a for p in parts for a in p.anomalies),
+        anomalies=(*steps.anomalies(), *(a for p in parts for a in p.anomalies)),
     )
 
 
