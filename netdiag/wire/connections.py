@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from netdiag.wire.by_pair import by_pair
 from netdiag.wire.client_side import client_directions
 from netdiag.wire.flows import Flows
 from netdiag.wire.incarnations import incarnation_starts
 from netdiag.wire.padding import without_padding
-from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8, UInt64
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, UInt8
 from netdiag.wire.verify import told_apart
 
 
@@ -92,19 +93,11 @@ def track(packets: Packets, buffer: Buffer) -> Flows:
 
 def _grouped(packets: Packets, buffer: Buffer) -> tuple[Int64, Bool]:
     """A stable order by connection, and where in it a new connection begins."""
-    order, new = _by_pair(packets.low, packets.high)
+    order, new = by_pair(packets.low, packets.high)
     keys = told_apart(packets, order, new, buffer)
     if keys is not None:
-        order, new = _by_pair(*keys)
+        order, new = by_pair(*keys)
     new |= incarnation_starts(packets, order, new)
-    return order, new
-
-
-def _by_pair(low: UInt64, high: UInt64) -> tuple[Int64, Bool]:
-    order = np.lexsort((high, low))
-    sorted_low, sorted_high = low[order], high[order]
-    new = np.ones(len(order), np.bool_)
-    np.logical_or(sorted_low[1:] != sorted_low[:-1], sorted_high[1:] != sorted_high[:-1], out=new[1:])
     return order, new
 
 
