@@ -11,7 +11,7 @@ import numpy as np
 
 from netdiag.analysis import phases
 from netdiag.analysis.marks import Milestone
-from netdiag.analysis.phases import ANSWERED, SPLITTER, Rule
+from netdiag.analysis.phases import GOES_ON, SPLITTER, Rule
 from netdiag.plain import plain
 from netdiag.records.timing import PhaseName
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -91,9 +91,9 @@ def _answered(marks: MarkColumns, last: Int64) -> Int64:
     if Milestone.RESPONSE_LAST not in marks:
         return last
     until = np.full(len(last), ABSENT, np.int64)
-    for milestone in ANSWERED:
-        if milestone in marks:
-            np.maximum(until, marks[milestone], out=until)
+    for milestone, at in marks.items():
+        if milestone not in GOES_ON:
+            np.maximum(until, at, out=until)
     return np.where(has(marks, Milestone.RESPONSE_LAST), until, last)
 
 

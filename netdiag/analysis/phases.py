@@ -70,8 +70,8 @@ SPLITTER = (
     Rule(PhaseName.DELIVER, M.RESPONSE_LAST, M.READ_LAST, (), was_read),
 )
 
-ANSWERED = (M.RESPONSE_LAST, M.READ_LAST)
-"""What ends an exchange whose answer is whole: the total runs from its first packet until the last octet could be (or was) read."""
+GOES_ON = frozenset({M.TLS_FINISHED, M.CONTINUED, M.REQUEST_BODY_FIRST, M.REQUEST_LAST})
+"""What may come after the whole answer and is no part of the exchange any more: the total ends when the last octet could be (or was) read."""
 
 _METHOD_RANK = {Method.EXACT: 0, Method.GRAMMAR: 1, Method.INFERRED: 2, Method.BOUNDED: 3}
 _CLOCK_RANK = {Clock.WIRE: 0, Clock.KERNEL: 1, Clock.APPLICATION: 2}
@@ -112,7 +112,7 @@ def _enders(marks: Marks) -> Iterable[Mark]:
     """The milestones of which the last one ends the exchange."""
     if M.RESPONSE_LAST not in marks:
         return marks.values()
-    return (marks[milestone] for milestone in ANSWERED if milestone in marks)
+    return (mark for milestone, mark in marks.items() if milestone not in GOES_ON)
 
 
 def _last_open(marks: Marks) -> Rule | None:

@@ -91,6 +91,11 @@ def test_an_answer_before_the_upload_ends_leaves_a_wait_of_zero() -> None:
     assert (b.phases[1].first_packet, b.phases[1].last_packet) == (30, 30)
 
 
+def test_an_answer_from_before_its_request_tells_of_a_clock_that_was_set() -> None:
+    b = split(story(syn=0, syn_ack=20, request_first=21, request_last=21, response_first=-900, response_last=-890))
+    assert (b.total_ns, b.unattributed_ns) == (921 * MS, 901 * MS), "unknown time is not 0"
+
+
 def test_the_queue_gives_way_to_the_set_up_done_inside_it() -> None:
     marks = story(submitted=-5, assigned=55.5, **COLD_TLS)
     assert told(split(marks))[0] == ("queue", -5, 0)
