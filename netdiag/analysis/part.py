@@ -30,7 +30,7 @@ from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
 from netdiag.wire.tables import NONE, Bool, Buffer, Segments
-from netdiag.wire.tls_records import chain
+from netdiag.wire.tls_records import ChainedRecords, chain
 from netdiag.wire.transmissions import transmissions
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Part:
             self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
             rows = np.flatnonzero(self._chosen)
             self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
-        self._brief, self._told = self._in_brief(flows.buffer, segments)
+        self._brief, self._told = self._in_brief(flows.buffer, segments, records)
         others = self._ears.speaks & ~self._told
         self._dialogues = {i: self._ears.hear(i) for i in np.flatnonzero(others).tolist() if i not in self._row}
         self._asked: dict[int, Dialogue] = {}
@@ -133,13 +133,19 @@ class Part:
         return PartFacts(
             exchanges=MarkTable.concat(tables),
             openers=openers,
-            opened=sum(1 for d in self._dialogues.values() if d.session is not None and d.session.decrypted),
+            opened=self._opened(),
             anomalies=tuple(self._anomalies()),
             name_messages=tuple(self._name_messages()),
             dials=tuple(self.dials(self._context.addresses)),
             data=0 if self._twice is None else self._twice.data,
             data_copies=0 if self._twice is None else self._twice.data_copies,
         )
+
+    def _opened(self) -> int:
+        """TLS sessions that the keys opened."""
+        in_brief = np.count_nonzero(self._told & self._ears.encrypted)
+        heard = (d.session for d in self._dialogues.values())
+        return int(in_brief) + sum(1 for session in heard if session is not None and session.decrypted)
 
     def _of_sealed(self) -> MarkTable:
         from netdiag.analysis.sealed import exchanges
@@ -193,17 +199,26 @@ class Part:
     def _is_told(self, i: int) -> bool:
         return i < len(self._told) and bool(self._told[i])
 
-    def _in_brief(self, buffer: Buffer, segments: Segments) -> tuple[BriefTurns | None, Bool]:
-        """The exchanges of regular connections in clear, and of each connection that speaks whether it is one of them."""
+    def _in_brief(self, buffer: Buffer, segments: Segments, records: ChainedRecords) -> tuple[BriefTurns | None, Bool]:
+        """The exchanges of regular HTTP/1 connections, and of each connection that speaks whether it is one of them."""
+        found: list[BriefTurns] = []
         clear = self._ears.speaks & ~self._ears.encrypted
-        if not clear.any():
-            return None, clear
-        from netdiag.analysis.brief import heard_in_brief
-        from netdiag.analysis.clear import clear_turns
+        if clear.any():
+            from netdiag.analysis.clear import clear_turns
 
-        found = clear_turns(buffer, segments, clear)
-        told = heard_in_brief(found, self._table.openings)[: len(clear)]
-        return found.of(told), told
+            found.append(clear_turns(buffer, segments, clear))
+        keylog = self._context.keylog
+        if keylog is not None and self._ears.encrypted.any():
+            from netdiag.analysis.keyed import keyed_turns
+
+            found.append(keyed_turns(buffer, segments, records, self._ears.encrypted, keylog))
+        if not found:
+            return None, np.zeros_like(clear)
+        from netdiag.analysis.brief import BriefTurns, heard_in_brief
+
+        table = BriefTurns.concat(found)
+        told = heard_in_brief(table, self._table.openings)[: len(clear)]
+        return table.of(told), told
 
     def _server_port(self, i: int) -> int:
         return self._table.endpoints.server_port(i)

@@ -10,18 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netdiag.analysis import part as parts
 from netdiag.analysis.exchange_columns import MarkTable, marks_of_drafts
 from netdiag.analysis.part import Context, Part
 from netdiag.analysis.pipeline import analyse
 from netdiag.capture.source import open_capture
+from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
-from netdiag.wire.tables import Bool, Buffer, Segments
-from tests.analysis.test_sealed import answers
-from tests.benchmarks.big_captures import clear_text, repeat
+from netdiag.protocols.tls.keylog import parse_keylog
+from netdiag.wire.tables import Bool
+from tests.analysis.test_sealed import CAPTURES, answers
+from tests.benchmarks.big_captures import SHORT, clear_text, repeat, template
 from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
 from tests.support.conversation import Conversation
 from tests.support.http_bytes import head
+from tests.support.public_captures import folder, index
+from tests.support.tools import needs_public_captures
 
 GET = head("GET /a HTTP/1.1\nHost: api.example")
 OK = head("HTTP/1.1 200 OK\nContent-Length: 2") + b"ok"
@@ -118,21 +121,57 @@ def test_a_connection_whose_beginning_was_not_captured_is_told() -> None:
     assert_told_as_heard(part)
 
 
+def everything(path: Path, keylog: bytes = b"") -> tuple[object, ...]:
+    with open_capture(str(path)) as capture:
+        found = analyse(capture.windows(), keylog=lambda: parse_keylog(b"\n".join([keylog, *capture.secrets])))
+        return plain(list(found.exchanges)), plain(list(found.connections)), found.opened, *answers(found)
+
+
+def assert_as_heard(path: Path, monkeypatch: pytest.MonkeyPatch, keylog: bytes = b"") -> None:
+    told = everything(path, keylog)
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "_in_brief", _nothing_in_brief)
+        assert everything(path, keylog) == told
+
+
+def _nothing_in_brief(part: Part, *tables: object) -> tuple[None, Bool]:
+    return None, np.zeros_like(part._ears.speaks)
+
+
 def test_many_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Event streams and plain answers over many connections: the whole analysis, and its statistics."""
     path = tmp_path / "clear.pcap"
     repeat([clear_text()], 40, path, spread_s=1)
-
-    def everything() -> tuple[object, ...]:
-        with open_capture(str(path)) as capture:
-            found = analyse(capture.windows())
-            return plain(list(found.exchanges)), plain(list(found.connections)), *answers(found)
-
-    told = everything()
-    with monkeypatch.context() as patch:
-        patch.setattr(parts.Part, "_in_brief", _nothing_in_brief)
-        assert everything() == told
+    assert_as_heard(path, monkeypatch)
 
 
-def _nothing_in_brief(part: Part, buffer: Buffer, segments: Segments) -> tuple[None, Bool]:
-    return None, np.zeros_like(part._ears.speaks)
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_own_captures_are_as_they_are_heard(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_as_heard(path, monkeypatch)
+
+
+def test_many_with_keys_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keyed.pcap"
+    repeat([template(one) for one in CAPTURES if one.stem in SHORT], 60, path, spread_s=1)
+    assert_as_heard(path, monkeypatch, b"\n".join(secrets_of(one) for one in CAPTURES))
+
+
+def secrets_of(path: Path) -> bytes:
+    with open_capture(str(path)) as capture:
+        for _ in capture.windows():
+            pass
+        return b"\n".join(capture.secrets)
+
+
+@needs_public_captures
+@pytest.mark.slow
+def test_public_captures_are_as_they_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+    for path in (folder() / name for name in index()):
+        keys = path.with_suffix(".keys")
+        try:
+            assert_as_heard(path, monkeypatch, keys.read_bytes() if keys.exists() else b"")
+            compared += 1
+        except NetdiagError:
+            continue
+    assert compared > 100

@@ -31,6 +31,8 @@ class ClientHellos:
     offers_h2: Bool
     offers_settings: Bool
     """draft-vvv-tls-alps."""
+    offers_early: Bool
+    """0-RTT data."""
 
 
 @plain(frozen=True, slots=True, kw_only=True)
@@ -54,14 +56,24 @@ def client_hellos(octets: Octets, at: Int64, end: Int64) -> ClientHellos:
     compressions = suites + 2 + octets.column(suites, BIG16)
     regular &= compressions < end
     block = compressions + 1 + octets.column(compressions, OCTET)
-    wanted = (ExtensionType.ALPN, ExtensionType.APPLICATION_SETTINGS, ExtensionType.APPLICATION_SETTINGS_OLD)
+    wanted = (
+        ExtensionType.ALPN,
+        ExtensionType.APPLICATION_SETTINGS,
+        ExtensionType.APPLICATION_SETTINGS_OLD,
+        ExtensionType.EARLY_DATA,
+    )
     found = _extensions(octets, block, end, regular, wanted)
     regular &= found.regular
     alpn = found.place[ExtensionType.ALPN]
     settings = found.place[ExtensionType.APPLICATION_SETTINGS] != NONE
     settings |= found.place[ExtensionType.APPLICATION_SETTINGS_OLD] != NONE
     names = _names_h2(octets, alpn, found.size[ExtensionType.ALPN], regular)
-    return ClientHellos(regular=regular & (names != NONE), offers_h2=names == 1, offers_settings=settings)
+    return ClientHellos(
+        regular=regular & (names != NONE),
+        offers_h2=names == 1,
+        offers_settings=settings,
+        offers_early=found.place[ExtensionType.EARLY_DATA] != NONE,
+    )
 
 
 def server_hellos(octets: Octets, at: Int64, end: Int64) -> ServerHellos:

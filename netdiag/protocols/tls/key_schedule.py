@@ -14,8 +14,8 @@ from netdiag.protocols.tls.suites import Suite
 def expand_label(secret: bytes, label: bytes, length: int, hash_name: str, *, prefix: bytes = b"tls13 ") -> bytes:
     """HKDF-Expand-Label with an empty context (RFC 8446 section 7.1)."""
     info = _info(prefix + label, length)
-    block = output = b""
-    counter = 1
+    block = output = hmac.digest(secret, info + b"\1", hash_name)  # mostly that is enough
+    counter = 2
     while len(output) < length:
         block = hmac.digest(secret, block + info + bytes((counter,)), hash_name)
         output += block

@@ -51,9 +51,9 @@ class Aead13:
 
     def __init__(self, secret: bytes, suite: Suite, bulk: Bulk, version: int) -> None:
         """``secret`` is a traffic secret."""
-        prefix = label_prefix(version)
-        key = expand_label(secret, b"key", bulk.key_bytes, suite.prf_hash, prefix=prefix)
-        self._iv = int.from_bytes(expand_label(secret, b"iv", 12, suite.prf_hash, prefix=prefix), "big")
+        prefix, hash_name = label_prefix(version), suite.prf_hash
+        key = expand_label(secret, b"key", bulk.key_bytes, hash_name, prefix=prefix)
+        self._iv = int.from_bytes(expand_label(secret, b"iv", 12, hash_name, prefix=prefix), "big")
         self._decrypt = _aead(bulk, key)
         self._empty_aad = (draft_of(version) or 99) < 25
 

@@ -7,6 +7,8 @@ those that the requests' phases need, and equal what ``observe`` says.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from netdiag.plain import plain
@@ -46,6 +48,8 @@ class Handshakes(Table):
     version: Int64
     suite: Int64
     offers_h2: Bool
+    offers_early: Bool
+    """0-RTT data."""
     chosen_h2: Int64
     """As ``ServerHellos.h2``."""
     client_hello_at: Int64
@@ -78,6 +82,7 @@ def regular_handshakes(
         version=servers.version,
         suite=servers.suite,
         offers_h2=clients.offers_h2,
+        offers_early=clients.offers_early,
         chosen_h2=servers.h2,
         client_hello_at=flights.records.first_seen_at[flights.begin[0::2]],
         server_hello_at=_usable_at(flights.records, flights.begin[1::2]),
@@ -139,11 +144,12 @@ class _Hellos:
     h2: Int64
     offers_h2: Bool
     offers_settings: Bool
+    offers_early: Bool
 
 
 def _hellos(buffer: Buffer, segments: Segments, flights: _Flights, side: int) -> _Hellos:
     count = len(flights.connection)
-    regular, alone, offers_h2, offers_settings = (np.zeros(count, np.bool_) for _ in range(4))
+    regular, alone, offers_h2, offers_settings, offers_early = (np.zeros(count, np.bool_) for _ in range(5))
     version, suite, h2 = (np.full(count, NONE, np.int64) for _ in range(3))
     sessions = np.flatnonzero(flights.ordinary)
     rows = flights.begin[2 * sessions + side]
@@ -157,11 +163,12 @@ def _hellos(buffer: Buffer, segments: Segments, flights: _Flights, side: int) ->
             found = client_hellos(part.octets, body, np.where(whole, stop, body))
             regular[which] = whole & (head >> 24 == _T.CLIENT_HELLO) & found.regular & (stop == part.end)
             offers_h2[which], offers_settings[which] = found.offers_h2, found.offers_settings
+            offers_early[which] = found.offers_early
         else:
             answer = server_hellos(part.octets, body, np.where(whole, stop, body))
             regular[which] = whole & (head >> 24 == _T.SERVER_HELLO) & answer.regular
             version[which], suite[which], h2[which] = answer.version, answer.suite, answer.h2
-    return _Hellos(regular, alone, version, suite, h2, offers_h2, offers_settings)
+    return _Hellos(regular, alone, version, suite, h2, offers_h2, offers_settings, offers_early)
 
 
 def _nothing_else_in_clear(flights: _Flights) -> Bool:
@@ -290,5 +297,5 @@ def _records_of(flights: _Flights, chosen: Bool) -> ChainedRecords:
 
 def _none() -> Handshakes:
     nothing = np.empty(0, np.int64)
-    columns = dict.fromkeys((name for name in Handshakes.__dataclass_fields__ if name != "offers_h2"), nothing)
-    return Handshakes(**columns, offers_h2=nothing.astype(np.bool_))
+    columns: dict[str, Any] = dict.fromkeys(Handshakes.__dataclass_fields__, nothing)
+    return Handshakes(**columns | dict.fromkeys(("offers_h2", "offers_early"), nothing.astype(np.bool_)))

@@ -1,0 +1,187 @@
+"""TLS connections that the keys open from end to end and that speak regular HTTP/1 inside: their exchanges in brief.
+
+Handshakes are judged by columns; what is left per connection is to take off the protection and to find the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+import numpy as np
+
+from netdiag.analysis.brief import CODES, BriefTurns
+from netdiag.plain import plain
+from netdiag.protocols.http1_regular import Octets, turns
+from netdiag.protocols.tls.keylog import MASTER, KeyLog
+from netdiag.protocols.tls.names import TLS13, ContentType
+from netdiag.protocols.tls.regular import Handshakes, regular_handshakes
+from netdiag.protocols.tls.straight import Opened, Record, opened_12, opened_13
+from netdiag.protocols.tls.straight_keys import ClearFlight, protections_12
+from netdiag.protocols.tls.suites import suite_of
+from netdiag.wire.contents import contents_of
+from netdiag.wire.stream_order import streams_of
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
+from netdiag.wire.tls_records import ChainedRecords
+
+_HEADER_BYTES = 5
+MOST_BYTES = 4 << 20
+"""A direction with more octets is heard as it comes; what a connection costs does not matter beside them."""
+_RANDOM = slice(6, 38)
+"""Of a ClientHello with the message's header."""
+_COLUMNS = tuple(BriefTurns.__dataclass_fields__)
+
+
+def keyed_turns(
+    buffer: Buffer, segments: Segments, records: ChainedRecords, candidates: Bool, keylog: KeyLog
+) -> BriefTurns:
+    """The exchanges of those candidates (by connection number) that are regular."""
+    handshakes, own = regular_handshakes(buffer, segments, records, candidates)
+    sessions = _Sessions(buffer, segments, own, handshakes, keylog)
+    found = [row for session in sessions.whole for row in _rows(sessions, session)]
+    columns = np.array(found, np.int64).reshape(-1, len(_COLUMNS)).T
+    return BriefTurns(**dict(zip(_COLUMNS, columns, strict=True)))
+
+
+class _Sessions:
+    """The records of regular handshakes' connections as Python's numbers. A session is a row of ``handshakes``."""
+
+    def __init__(
+        self, buffer: Buffer, segments: Segments, records: ChainedRecords, handshakes: Handshakes, keylog: KeyLog
+    ) -> None:
+        self._buffer, self._keylog = buffer, keylog
+        streams = streams_of(records)
+        wanted = np.repeat(2 * handshakes.connection, 2) + np.tile((0, 1), len(handshakes))
+        begins, ends = np.searchsorted(streams, wanted), np.searchsorted(streams, wanted, "right")
+        odd = _between(_odd(records, streams), begins, ends) + (_between(records.length, begins, ends) > MOST_BYTES)
+        good = (odd == 0).reshape(-1, 2).all(axis=1) & ~handshakes.offers_early
+        self.whole: list[int] = np.flatnonzero(good).tolist()
+        """Sessions all of whose records are there, and not too large to be looked at in one piece."""
+        self.begins: list[int] = begins.tolist()
+        """First row of each direction; the client's of session ``s`` is number ``2s``."""
+        self._ends: list[int] = ends.tolist()
+        self.connection: list[int] = handshakes.connection.tolist()
+        self._version, self._suite = handshakes.version.tolist(), handshakes.suite.tolist()
+        self._kind: list[int] = records.content_type.tolist()
+        self._wire_version: list[int] = records.version.tolist()
+        self._length, self._place = records.length.tolist(), records.content_offset.tolist()
+        self.first_seen_at: list[int] = records.first_seen_at.tolist()
+        self.last_seen_at: list[int] = records.last_seen_at.tolist()
+        self.deliverable_at: list[int] = records.deliverable_at.tolist()
+        self._packet: list[int] = records.first_packet.tolist()
+        self._spread = _spread(buffer, segments, records)
+
+    def is_before(self, row: int, other: int) -> bool:
+        """Whether a record surely began before another one (as ``http1`` has it)."""
+        return self._packet[row] < self._packet[other] and self.first_seen_at[row] < self.first_seen_at[other]
+
+    def opened(self, session: int) -> tuple[_Side, _Side] | None:
+        """What both sides said; None where the session does not open from end to end."""
+        hello = self._fragment(self.begins[2 * session])
+        secrets = self._keylog.of(hello[_RANDOM])
+        if not secrets:
+            return None
+        if self._version[session] != TLS13:
+            return self._opened_12(session, hello, secrets)
+        begins = self.begins[2 * session] + 1, self.begins[2 * session + 1] + 1
+        client, server = (self._records(2 * session + side, begin) for side, begin in enumerate(begins))
+        return _sides(begins, opened_13(client, server, secrets, suite_of(self._suite[session]), TLS13))
+
+    def _opened_12(self, session: int, hello: bytes, secrets: Mapping[str, bytes]) -> tuple[_Side, _Side] | None:
+        changes = self._change(2 * session), self._change(2 * session + 1)
+        flight = ClearFlight.of(self._fragment(row) for row in range(self.begins[2 * session + 1], changes[1]))
+        master, suite = secrets.get(MASTER), suite_of(self._suite[session])
+        if flight is None or master is None:
+            return None
+        made = protections_12(suite, self._version[session], master, hello[_RANDOM], flight)
+        if made is None:
+            return None
+        for name in flight.resumable:
+            self._keylog.remember(name, master)
+        begins = changes[0] + 1, changes[1] + 1
+        client, server = (self._records(2 * session + side, begin) for side, begin in enumerate(begins))
+        return _sides(begins, opened_12(client, server, made))
+
+    def _change(self, stream: int) -> int:
+        """Row of the ChangeCipherSpec."""
+        return self._kind.index(ContentType.CHANGE_CIPHER_SPEC, self.begins[stream], self._ends[stream])
+
+    def _records(self, stream: int, begin: int) -> list[Record]:
+        rows = range(begin, self._ends[stream])
+        return [(self._kind[row], self._wire_version[row], self._fragment(row)) for row in rows]
+
+    def _fragment(self, row: int) -> bytes:
+        """A record's content without its header."""
+        place = self._place[row]
+        return bytes(self._buffer[place : place + self._length[row]]) if place != NONE else self._spread[row]
+
+
+def _between(column: Int64 | Bool, begins: Int64, ends: Int64) -> Int64:
+    """Sums of a column over ranges of rows."""
+    before = np.concatenate(([0], np.cumsum(column)))
+    return np.asarray(before[ends] - before[begins])
+
+
+def _odd(records: ChainedRecords, streams: Int64) -> Bool:
+    """Records that lack octets, were not deliverable, or do not follow the one before (or begin the stream)."""
+    end = records.stream_offset + _HEADER_BYTES + records.length
+    expected = np.where(np.diff(streams, prepend=NONE) == 0, np.append(0, end[:-1]), 0)
+    odd: Bool = (records.missing_bytes > 0) | (records.deliverable_at == NONE) | (records.last_seen_at == NONE)
+    return np.asarray(odd | (records.stream_offset != expected))
+
+
+def _spread(buffer: Buffer, segments: Segments, records: ChainedRecords) -> dict[int, bytes]:
+    """The contents that do not lie in one segment, by row."""
+    rows = np.flatnonzero((records.content_offset == NONE) & (records.missing_bytes == 0))
+    if not rows.size:
+        return {}
+    _, part = contents_of(buffer, segments, records, rows)
+    places = zip(part.rows.tolist(), part.at.tolist(), part.end.tolist(), strict=True)
+    return {row: part.octets.text(at, end) for row, at, end in places}
+
+
+@plain(frozen=True, slots=True)
+class _Side:
+    begin: int
+    """Row of the first record that was opened."""
+    finished: int
+    places: list[int]
+    contents: list[bytes]
+
+    def octets(self) -> Octets:
+        """What it said."""
+        return Octets(b"".join(self.contents), list(accumulate(map(len, self.contents))))
+
+    def row(self, chunk: int) -> int:
+        """Of the record with a chunk of it."""
+        return self.begin + self.places[chunk]
+
+
+def _sides(begins: tuple[int, int], opened: tuple[Opened, Opened] | None) -> tuple[_Side, _Side] | None:
+    return None if opened is None else (_Side(begins[0], *opened[0]), _Side(begins[1], *opened[1]))
+
+
+def _rows(sessions: _Sessions, session: int) -> list[tuple[int, ...]]:
+    """The values of ``_COLUMNS`` of each turn. None of a connection in which an answer came before its request: it answers another one."""
+    sides = sessions.opened(session)
+    found = None if sides is None else turns(sides[0].octets(), sides[1].octets())
+    if sides is None or not found:
+        return []
+    client, server = sides
+    set_up = sessions.first_seen_at[sessions.begins[2 * session]], _finished_at(sessions, client, server)
+    rows: list[tuple[int, ...]] = []
+    for ordinal, turn in enumerate(found):
+        protocol, status, asked, asked_to, answered, *_ = turn
+        first, last, reply = client.row(asked), client.row(asked_to), server.row(answered)
+        if sessions.is_before(reply, first):
+            return []
+        sent = sessions.first_seen_at[first], sessions.last_seen_at[last]
+        moments = (NONE if chunk == NONE else sessions.deliverable_at[server.row(chunk)] for chunk in turn[4:])
+        rows.append((sessions.connection[session], ordinal, CODES[protocol], status, *sent, *moments, *set_up))
+    return rows
+
+
+def _finished_at(sessions: _Sessions, client: _Side, server: _Side) -> int:
+    """The later of: the client's Finished sent, the server's deliverable."""
+    sent_at = sessions.last_seen_at[client.begin + client.finished]
+    return max(sent_at, sessions.deliverable_at[server.begin + server.finished])
