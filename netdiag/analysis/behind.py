@@ -20,13 +20,13 @@ from netdiag.wire.segments import segment
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.streams import record_views, rows_of
 from netdiag.wire.tables import Int64, SegmentKind, Segments
+from netdiag.wire.tcp_flags import FIN, RST, SYN
 from netdiag.wire.tls_records import chain
 
 SIDES = ("client", "server")
 MOST_PACKETS = 5_000
 """More would be a black block in a picture and a book in a terminal."""
 
-_FIN, _SYN, _RST = 1, 2, 4
 _KINDS = {
     SegmentKind.RETRANSMISSION: LaneKind.RETRANSMISSION,
     SegmentKind.FAST_RETRANSMISSION: LaneKind.RETRANSMISSION,
@@ -98,14 +98,14 @@ def _segment_kinds(segments: Segments, connection: int, side: int) -> dict[int, 
 
 
 def _kind(flags: int, payload_bytes: int, segment_kind: int | None) -> LaneKind:
-    for flag, kind in ((_RST, LaneKind.RST), (_SYN, LaneKind.SYN)):
+    for flag, kind in ((RST, LaneKind.RST), (SYN, LaneKind.SYN)):
         if flags & flag:
             return kind
     if payload_bytes and segment_kind is not None:
         resent = _KINDS.get(SegmentKind(segment_kind))
         if resent is not None:
             return resent
-    if flags & _FIN:
+    if flags & FIN:
         return LaneKind.FIN
     return LaneKind.DATA if payload_bytes else LaneKind.ACK
 

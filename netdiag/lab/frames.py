@@ -6,7 +6,8 @@ import ipaddress
 import struct
 from dataclasses import dataclass
 
-_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
+
 _ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
 _TCP, _UDP = 6, 17
 FORGED_TTL = 57
@@ -72,19 +73,19 @@ def _tcp_kind(frame: bytes, start: int, size: int) -> tuple[str, int]:
         return "other", 0
     flags = frame[start + 13]
     payload = size - (start - 14) - (frame[start + 12] >> 4) * 4
-    for kind, mask, value in (("rst", _RST, _RST), ("syn", _SYN | _ACK, _SYN), ("syn-ack", _SYN | _ACK, _SYN | _ACK)):
+    for kind, mask, value in (("rst", RST, RST), ("syn", SYN | ACK, SYN), ("syn-ack", SYN | ACK, SYN | ACK)):
         if flags & mask == value:
             return kind, payload
     if payload > 0:
         return "data", payload
-    return ("fin" if flags & _FIN else "ack"), 0
+    return ("fin" if flags & FIN else "ack"), 0
 
 
 def reset_for(frame: bytes, facts: FrameFacts) -> bytes:
     """A RST that the receiver of ``frame`` accepts as coming from its sender (RFC 9293 section 3.5.2), with a foreign hop limit."""
     start = facts.transport
     tcp = bytearray(frame[start : start + 20])
-    tcp[12], tcp[13] = 0x50, _RST | _ACK
+    tcp[12], tcp[13] = 0x50, RST | ACK
     tcp[14:20] = bytes(6)
     version6 = len(facts.source) == 16
     head = bytearray(frame[14:54] if version6 else frame[14:34])

@@ -13,7 +13,7 @@ from netdiag.lab.builder.build import Built, build
 from netdiag.lab.builder.capture import Frame, frames_at_tap, write_capture
 from netdiag.lab.builder.derive import truth_of
 from netdiag.lab.builder.dns_client import answer_addresses
-from netdiag.lab.builder.segment import FIN, PSH, Datagram, Segment, parse
+from netdiag.lab.builder.segment import Datagram, Segment, parse
 from netdiag.lab.builder.tls_session import KeyLog
 from netdiag.lab.host_settings import CaptureSettings
 from netdiag.lab.name_server import Query
@@ -21,6 +21,7 @@ from netdiag.lab.scenario import Scenario, bundled, varied
 from netdiag.lab.score import Analyse
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
+from netdiag.wire.tcp_flags import FIN, PSH
 
 _V4_SUBNET, _V6_SUBNET = bytes.fromhex("c6336400"), bytes.fromhex("20010db8000300000000000000000000")
 _OTHER_TYPE = {1: 28, 28: 1}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.wire.flows import Flows
-from netdiag.wire.sequence import ACK, FIN, RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
 
 NOT_DATA = SYN | FIN | RST
 

@@ -10,8 +10,8 @@ import numpy as np
 from netdiag.wire.octets import Octets
 from netdiag.wire.options import shows_tcp_header
 from netdiag.wire.tables import Buffer, Int64, Packets, UInt8
+from netdiag.wire.tcp_flags import ACK, SYN
 
-SYN, ACK = 2, 16
 _UNDECIDED = 255
 _PEEKED_PACKETS = 8
 """Packets with payload whose first octets are looked at when no handshake was captured: a kept-alive connection shows its next request soon."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.flows import Flows
-from netdiag.wire.sequence import FIN, RST
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import FIN, RST
 from netdiag.wire.transmissions import transmissions
 
 GIVEN_UP_NS = 1_000_000_000

@@ -8,8 +8,8 @@ from netdiag.plain import plain
 from netdiag.wire.distinct import distinct
 from netdiag.wire.flows import Flows
 from netdiag.wire.options import sack_blocks
-from netdiag.wire.sequence import ACK
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import ACK
 
 _LEAST_HEADER_BYTES = 20 + 12
 """Two NOPs and one SACK block."""

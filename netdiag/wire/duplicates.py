@@ -11,8 +11,9 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.options import option_lists
-from netdiag.wire.sequence import SYN, SequenceSpace
+from netdiag.wire.sequence import SequenceSpace
 from netdiag.wire.tables import Bool, Buffer, Int64, Packets
+from netdiag.wire.tcp_flags import SYN
 
 COPY_NS = 100_000_000
 """Same identification within this: a copy (802.11 retries arrive tens of milliseconds apart). Some stacks keep the identification on a

@@ -6,8 +6,8 @@ import numpy as np
 
 from netdiag.plain import plain
 from netdiag.wire.flows import Flows
-from netdiag.wire.sequence import ACK, FIN, RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
 
 
 @plain(frozen=True, slots=True, kw_only=True)

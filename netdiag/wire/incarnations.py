@@ -12,8 +12,7 @@ import numpy as np
 
 from netdiag.wire.distinct import distinct
 from netdiag.wire.tables import Bool, Int64, Packets
-
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
 
 
 def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:

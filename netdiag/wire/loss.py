@@ -6,10 +6,10 @@ import numpy as np
 
 from netdiag.wire.flows import Flows
 from netdiag.wire.packet_count import counting
-from netdiag.wire.sequence import FIN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.stream_order import in_stream_order, streams_of
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, Segments
+from netdiag.wire.tcp_flags import FIN
 from netdiag.wire.transmissions import transmissions
 
 _MOST_UNSEEN = 11

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.wire.flows import Flows
-from netdiag.wire.sequence import RST, SYN
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import RST, SYN
 
 _LEAST_PACKETS = 8
 _STRAIGHT, _STRAIGHT_AFTER_SILENCE = 0.75, 0.6

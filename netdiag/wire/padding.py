@@ -13,8 +13,8 @@ import numpy as np
 
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets
+from netdiag.wire.tcp_flags import FIN, PSH, SYN
 
-FIN, SYN, PSH = 1, 2, 8
 PADDING_BYTES = (2, 6)
 BARE_HEADER_BYTES = 20
 

@@ -14,8 +14,8 @@ from netdiag.wire.codes import IPV4, IPV6, TCP, Inner
 from netdiag.wire.cursor import Cursor, start
 from netdiag.wire.fragment import Pending, Piece
 from netdiag.wire.octets import Octets
+from netdiag.wire.tcp_flags import ACK, FIN, PSH, SYN
 
-FIN, SYN, PSH, ACK = 1, 2, 8, 16
 _PLAIN_HEADER_BYTES = 20
 
 

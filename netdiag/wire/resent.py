@@ -15,8 +15,8 @@ from netdiag.wire.duplicate_sack import reported_twice
 from netdiag.wire.flows import Flows
 from netdiag.wire.holes import Fills
 from netdiag.wire.options import sack_blocks, time_stamps
-from netdiag.wire.sequence import FIN
 from netdiag.wire.tables import NONE, Bool, Int64, SegmentKind, UInt8
+from netdiag.wire.tcp_flags import FIN
 
 DEFAULT_RTT_NS = 3_000_000
 """Taken for the round trip where the capture shows none (as Wireshark)."""

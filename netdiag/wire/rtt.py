@@ -6,8 +6,8 @@ import numpy as np
 
 from netdiag.wire.flows import Flows
 from netdiag.wire.handshake import Handshake
-from netdiag.wire.sequence import ACK, RST
 from netdiag.wire.tables import NONE, Int64
+from netdiag.wire.tcp_flags import ACK, RST
 
 DELAYED_ACK_NS = 35_000_000
 """An acknowledgement that rides on data this late may have waited for the application (RFC 1122 section 4.2.3.2: up to 500 ms)."""

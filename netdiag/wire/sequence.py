@@ -11,8 +11,8 @@ import numpy as np
 from netdiag.plain import plain
 from netdiag.wire.distinct import distinct
 from netdiag.wire.tables import Bool, Int64, Packets, UInt32
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
 UNKNOWN = -(1 << 61)
 """A number that is not there (no ACK flag) or that cannot belong to the stream."""
 _NEAR = 1 << 30

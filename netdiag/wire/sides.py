@@ -13,9 +13,9 @@ from netdiag.wire.close import Close
 from netdiag.wire.flows import Flows
 from netdiag.wire.options import syn_options
 from netdiag.wire.packet_count import unseen_packets
-from netdiag.wire.sequence import SYN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Packets, SegmentKind, Table
+from netdiag.wire.tcp_flags import SYN
 from netdiag.wire.transmissions import transmissions
 
 _RETRANSMISSIONS = (

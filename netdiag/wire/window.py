@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.wire.flows import Flows
-from netdiag.wire.sequence import FIN, RST, SYN, UNKNOWN
+from netdiag.wire.sequence import UNKNOWN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
+from netdiag.wire.tcp_flags import FIN, RST, SYN
 
 _LOOK_AHEAD = 1024
 """Announcements looked through one by one after a window that shrank, which RFC 9293 section 3.8.6 discourages."""

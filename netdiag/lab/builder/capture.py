@@ -9,11 +9,12 @@ from typing import BinaryIO
 
 from netdiag.capture.writer import PcapngWriter
 from netdiag.lab.builder.network import Sighting
-from netdiag.lab.builder.segment import ACK, ETHERNET_BYTES, PSH, Datagram, Segment, parse
+from netdiag.lab.builder.segment import ETHERNET_BYTES, Datagram, Segment, parse
 from netdiag.lab.builder.tls_session import KeyLog
 from netdiag.lab.clock import ns
 from netdiag.lab.host_settings import CaptureSettings
 from netdiag.wire.tables import Interface
+from netdiag.wire.tcp_flags import ACK, PSH
 
 _LINK_TYPES = {"ethernet": 1, "raw": 101, "cooked": 113}
 _LARGEST_MERGED = 65_000

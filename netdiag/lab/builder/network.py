@@ -6,12 +6,13 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from netdiag.lab.builder.segment import ACK, RST, SYN, Datagram, Segment, parse
+from netdiag.lab.builder.segment import Datagram, Segment, parse
 from netdiag.lab.builder.tcp import Endpoint, Place
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
 from netdiag.lab.clock import ns
 from netdiag.lab.host_settings import TcpSettings
 from netdiag.lab.path import DirectionModel, Path
+from netdiag.wire.tcp_flags import ACK, RST, SYN
 
 _FIRST_PORT = 50_000
 

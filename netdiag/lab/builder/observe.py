@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from netdiag.lab.builder.capture import Frame
-from netdiag.lab.builder.segment import ACK, FIN, RST, SYN, Segment, parse
+from netdiag.lab.builder.segment import Segment, parse
 from netdiag.lab.builder.tcp import Endpoint
+from netdiag.wire.tcp_flags import ACK, FIN, RST, SYN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from netdiag.lab.frames import checksum
 
-FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 TCP, UDP = 6, 17
 ETHERNET_BYTES = 14
 _ETHERTYPE = {4: b"\x08\x00", 16: b"\x86\xdd"}

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from netdiag.lab.builder.receiver import Receiver
-from netdiag.lab.builder.segment import ACK, FIN, PSH, RST, SYN, Options, Segment
+from netdiag.lab.builder.segment import Options, Segment
 from netdiag.lab.builder.sender import INITIAL_RTO_NS, Departure, Sender
 from netdiag.lab.builder.virtual_time import VirtualLoop, now_ns
 from netdiag.lab.clock import ns
 from netdiag.lab.host_settings import TcpSettings
+from netdiag.wire.tcp_flags import ACK, FIN, PSH, RST, SYN
 
 
 class TcpError(ConnectionError):
