@@ -17,7 +17,7 @@ from netdiag.analysis.peek import Peeked
 from netdiag.protocols import proxy_protocol, sniff
 from netdiag.protocols.conversation import Conversation, Http2Facts, Tunnel
 from netdiag.protocols.dns import transport as dns_transport
-from netdiag.protocols.turn import Turn
+from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.endpoint import Endpoint
 from netdiag.records.exchange import CONNECT
@@ -53,6 +53,10 @@ class Leg:
     http2: Http2Facts | None = None
     upgraded: bool = False
     """From HTTP/1.1: the request of stream 1 is the one that 101 answered."""
+    server_name: str | None = None
+    """Whom its own TLS session or its tunnel named; None where only the connection tells."""
+    later: bool = False
+    """Its tunnel was asked for on a connection in use: the connection's own set-up is not part of its."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,13 +145,13 @@ class _Listener:
         seen = decoders.tls(client, server, self._keylog)
         inside = {**marks, **_began(client), **handshake_marks(seen.session), **_finished(seen.handshake)}
         unread = seen.client is None and seen.server is None
+        before = len(self._dialogue.legs)
         if unread or layer >= MOST_LAYERS or _mostly_cut(client) or _mostly_cut(server):
             # Records of a protocol that is known not to be HTTP are no requests.
             keyless = None if self._dialogue.application is not None else (client, server)
             self._dialogue.legs.append(Leg(marks=inside, keyless=keyless))
         else:
             half = seen.client is None or seen.server is None
-            before = len(self._dialogue.legs)
             self.octets(seen.client or (), seen.server or (), inside, layer + 1)
             if (
                 len(self._dialogue.legs) == before
@@ -159,6 +163,8 @@ class _Listener:
             return
         seen.finish()
         self._dialogue.session = self._dialogue.session or seen.session
+        for leg in self._dialogue.legs[before:]:
+            leg.server_name = leg.server_name or seen.session.sni
         if self._port == dns_transport.OVER_TLS_PORT or "dot" in (seen.session.alpn, *seen.session.alpn_offered):
             self._dialogue.application = DNS_OVER_TLS
         self._dialogue.anomalies += seen.anomalies
@@ -177,8 +183,10 @@ class _Listener:
         self._dialogue.http_version = said.protocol
         if any(dns_transport.is_over_https(fields, ()) for fields in _header_sections(leg)):
             self._dialogue.application = DNS_OVER_HTTPS
-        if said.tunnel is not None:
-            self._through(said.tunnel, leg, layer)
+        for tunnel in said.tunnels:
+            self._through(tunnel, leg, layer)
+        if len(said.tunnels) > 1:  # each to somebody else: what is said of the connection is what the proxy said
+            self._dialogue.session, self._dialogue.http_version = None, said.protocol
         leg.gaps = asks.gaps or answers.gaps
 
     def _through(self, tunnel: Tunnel, leg: Leg, layer: int) -> None:
@@ -192,12 +200,16 @@ class _Listener:
             self._dialogue.proxied = "connect"
             self._inside(tunnel, _asked_first(leg.turns, tunnel.turn), layer)
         else:
-            self._dialogue.application = tunnel.kind
+            self._dialogue.application = self._dialogue.application or tunnel.kind
 
     def _inside(self, tunnel: Tunnel, asked: Turn, layer: int) -> None:
         """The target's own conversation behind a proxy's consent, ``asked`` for first by that turn."""
+        before = len(self._dialogue.legs)
         if layer < MOST_LAYERS:
             self.octets(tunnel.client, tunnel.server, _proxy_marks(tunnel.turn, asked), layer + 1)
+        for leg in self._dialogue.legs[before:]:
+            leg.server_name = leg.server_name or _host(tunnel.target)
+            leg.later |= asked.ordinal > 0
 
     def _socks(self, kind: str, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
         self._dialogue.proxied = kind
@@ -262,11 +274,17 @@ def _mostly_cut(records: Sequence[TlsRecordView]) -> bool:
     return 2 * sum(lacks) > len(lacks)
 
 
+def _host(target: str | None) -> str | None:
+    """Of ``host:port``; None for no target."""
+    return None if target is None else target.rpartition(":")[0].strip("[]") or target
+
+
 def _asked_first(turns: Sequence[Turn], consented: Turn) -> Turn:
-    """A proxy may want credentials first (407, RFC 9110 section 15.5.8): the first of the CONNECTs in a row up to the one it agreed to."""
+    """A proxy may want credentials first (407, RFC 9110 section 15.5.8): the first of the CONNECTs to one target in a row up to the one it
+    agreed to."""
     asked = consented
-    for turn in reversed(turns):
-        if turn.method != CONNECT:
+    for turn in reversed(turns[: consented.ordinal]):
+        if (turn.method, turn.authority) != (CONNECT, consented.authority) or turn.end is TurnEnd.TUNNEL:
             break
         asked = turn
     return asked

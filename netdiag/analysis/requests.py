@@ -42,10 +42,10 @@ def requests_of(
         else:
             read = drafts_of(
                 connection,
-                {**opening, **leg.marks},
+                _set_up(opening, leg),
                 leg.turns,
                 gaps=leg.gaps,
-                server_name=_name(connection),
+                server_name=_name(connection, leg),
                 upgraded=leg.upgraded,
                 settings_at=settings_at(leg),
             )
@@ -92,14 +92,20 @@ class ClosedWindows:
         return tuple(span for _, span in sorted([*self._spans.get(0, ()), *own]))
 
 
-def _name(connection: Connection) -> str | None:
+def _set_up(opening: Marks, leg: Leg) -> Marks:
+    return leg.marks if leg.later else {**opening, **leg.marks}
+
+
+def _name(connection: Connection, leg: Leg | None = None) -> str | None:
+    if leg is not None and leg.server_name is not None:
+        return leg.server_name
     return None if connection.tls is None else connection.tls.sni
 
 
 def _told_by_length(connection: Connection, opening: Marks, leg: Leg, told: UnopenedTurns) -> list[Draft]:
     from netdiag.analysis.keyless.drafts import keyless_draft
 
-    marks = {**opening, **leg.marks}
+    marks = _set_up(opening, leg)
     if told.finished is not None and (M.TLS_FINISHED not in marks or told.finished.at > marks[M.TLS_FINISHED].at):
         marks[M.TLS_FINISHED] = told.finished
     drafts: list[Draft] = []
@@ -114,7 +120,7 @@ def _told_by_length(connection: Connection, opening: Marks, leg: Leg, told: Unop
                 ordinal=ordinal,
                 last=ordinal == len(told.rows) - 1,
                 quiet_since=quiet_since,
-                server_name=_name(connection),
+                server_name=_name(connection, leg),
             )
         )
         answered_at = int(told.turns.response_last_at[row])

@@ -15,10 +15,10 @@ SERVER = 1
 
 @dataclass(slots=True, kw_only=True)
 class Tunnel:
-    """What a connection carries after CONNECT, 101 or a SOCKS handshake. ``client`` and ``server`` can be iterated once."""
+    """What a connection (or a stream of it) carries after CONNECT, 101 or a SOCKS handshake. ``client`` and ``server`` can be iterated once."""
 
     kind: str
-    """``connect``, ``websocket``, ``h2c``, ``socks4``, ``socks5`` or ``other``."""
+    """``connect``, ``websocket``, ``h2c``, ``socks4``, ``socks5`` or ``other``; of an extended CONNECT (RFC 8441) its ``:protocol``."""
     turn: Turn
     """The turn that opened it."""
     client: Iterable[Chunk]
@@ -104,5 +104,6 @@ class Conversation:
     """``http/1.0``, ``http/1.1`` or ``h2``."""
     turns: Sequence[Turn] = field(default_factory=list)
     anomalies: list[Anomaly] = field(default_factory=list)
-    tunnel: Tunnel | None = None
+    tunnels: Sequence[Tunnel] = ()
+    """What became of it: one at most in HTTP/1, any number of streams in HTTP/2."""
     h2: Http2Facts | None = None

@@ -48,7 +48,8 @@ class _Decoder:
         for ordinal, turn in enumerate(self._turns):
             turn.ordinal = ordinal
         protocol = self._turns[0].protocol if self._turns else "http/1.1"
-        return Conversation(protocol=protocol, turns=self._turns, anomalies=self._log.rows, tunnel=self._tunnel)
+        tunnels = () if self._tunnel is None else (self._tunnel,)
+        return Conversation(protocol=protocol, turns=self._turns, anomalies=self._log.rows, tunnels=tunnels)
 
     def _request(self, head: Head) -> None:
         if head.version != heads.SIMPLE:  # whose answer may have no head to look for

@@ -12,6 +12,7 @@ from netdiag.analysis.marks import Milestone
 from netdiag.protocols.tls.keylog import parse_keylog
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.record_view import TlsRecordView
+from tests.support import h2_bytes
 from tests.support.dns_bytes import answer, message
 from tests.support.http_bytes import MS, head, mutate, packet_at, stream
 from tests.support.tls_peers import Conversation, converse
@@ -91,6 +92,57 @@ def test_tls_inside_a_connect_tunnel_without_keys_is_left_to_the_grammar() -> No
     assert (client[0].content_type, server[0].content_type) == (22, 22)
     assert dialogue.session is not None
     assert not dialogue.session.decrypted
+
+
+def in_data(stream_id: int, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    return [(at, h2_bytes.frame(h2_bytes.DATA, 0, stream_id, piece)) for at, piece in pieces]
+
+
+def asks_for(*targets: str) -> tuple[list[tuple[float, bytes]], list[tuple[float, bytes]]]:
+    """CONNECT to each over HTTP/2, 1,000 ms apart, answered after 10."""
+    requests, answers = h2_bytes.Headers(), h2_bytes.Headers()
+    client, server = [(0.0, h2_bytes.PREFACE + h2_bytes.settings())], [(0.0, h2_bytes.settings())]
+    for place, target in enumerate(targets):
+        fields = [(":method", "CONNECT"), (":authority", target)]
+        client.append((1000 * place + 1, requests.frame(2 * place + 1, fields)))
+        server.append((1000 * place + 11, answers.frame(2 * place + 1, [(":status", "200")])))
+    return client, server
+
+
+def test_tls_inside_a_tunnel_of_http2_with_keys() -> None:
+    talk = converse(bulk_bytes=512)
+    client, server = asks_for("target.example:443")
+    client += in_data(1, octets(talk.client, 20))
+    server += in_data(1, octets(talk.server, 25))
+    dialogue = heard(stream(*client), stream(*server), keylog=talk.keylog, port=3128)
+    assert [[m for m, *_ in leg] for leg in paths(dialogue)] == [["CONNECT"], ["GET"]]
+    assert (dialogue.proxied, dialogue.legs[1].later) == ("connect", False)
+    assert dialogue.session is not None
+    assert dialogue.session.decrypted
+    inner = dialogue.legs[1].marks
+    assert (inner[M.PROXY_ASKED].at, inner[M.PROXY_READY].at) == (1 * MS, 11 * MS)
+    assert inner[M.PROXY_READY].at <= inner[M.CLIENT_HELLO].at < inner[M.TLS_FINISHED].at
+
+
+def test_tunnels_of_one_http2_connection_are_each_a_layer_of_their_own() -> None:
+    talk = converse(bulk_bytes=512)
+    client, server = asks_for("one.example:443", "target.example:80")
+    client += in_data(1, octets(talk.client, 20)) + in_data(3, [(1020, GET)])
+    server += in_data(1, octets(talk.server, 25)) + in_data(3, [(1030, OK)])
+    client.sort(key=lambda piece: piece[0])
+    server.sort(key=lambda piece: piece[0])
+    dialogue = heard(stream(*client), stream(*server), port=3128)
+    connects, sealed, clear = dialogue.legs
+    assert [(t.method, t.authority) for t in connects.turns] == [
+        ("CONNECT", "one.example:443"),
+        ("CONNECT", "target.example:80"),
+    ]
+    assert sealed.keyless is not None
+    assert [(t.method, t.path, t.status) for t in clear.turns] == [("GET", "/inside", 200)]
+    assert [(leg.later, leg.server_name is not None) for leg in (sealed, clear)] == [(False, True), (True, True)]
+    assert clear.server_name == "target.example"
+    assert clear.marks[M.PROXY_ASKED].at == 1001 * MS
+    assert (dialogue.session, dialogue.http_version) == (None, "h2")  # the proxy's: in clear, HTTP/2
 
 
 def test_http_inside_socks5() -> None:

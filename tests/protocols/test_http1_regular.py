@@ -47,7 +47,7 @@ def event_places(turn: Turn, server: Side) -> list[int]:
 def in_full(client: Side, server: Side) -> list[RegularTurn]:
     said = http1.decode(client, server)
     assert said.anomalies == []
-    assert said.tunnel is None
+    assert not said.tunnels
     found = []
     for turn in said.turns:
         assert turn.end is TurnEnd.COMPLETE

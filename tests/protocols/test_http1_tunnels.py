@@ -17,8 +17,7 @@ def test_connect_becomes_a_tunnel_with_what_comes_after() -> None:
         ),
         stream((30, head("HTTP/1.1 200 Connection established") + b"\x16\x03\x03"), (70, b"server hello")),
     )
-    turn, tunnel = conversation.turns[0], conversation.tunnel
-    assert tunnel is not None
+    turn, tunnel = conversation.turns[0], conversation.tunnels[0]
     assert (tunnel.kind, tunnel.target, tunnel.turn) == ("connect", "api.example.com:443", turn)
     assert (turn.end, ms(turn.response_last)) == (TurnEnd.TUNNEL, 30)
     client, server = list(tunnel.client), list(tunnel.server)
@@ -44,7 +43,7 @@ def test_a_refused_connect_is_an_ordinary_answer() -> None:
     )
     assert [(t.status, t.end) for t in conversation.turns] == [(407, TurnEnd.COMPLETE), (200, TurnEnd.TUNNEL)]
     assert "Zm9v" not in str(conversation)
-    assert conversation.tunnel is not None
+    assert conversation.tunnels
 
 
 @pytest.mark.parametrize(
@@ -58,10 +57,9 @@ def test_an_upgrade_becomes_a_tunnel(upgrade: str, kind: str) -> None:
             (10, head(f"HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: {upgrade}")), (60, b"answers")
         ),
     )
-    assert conversation.tunnel is not None
-    assert conversation.tunnel.kind == kind
-    assert b"".join(c.data for c in conversation.tunnel.client) == b"frames"
-    assert b"".join(c.data for c in conversation.tunnel.server) == b"answers"
+    assert conversation.tunnels[0].kind == kind
+    assert b"".join(c.data for c in conversation.tunnels[0].client) == b"frames"
+    assert b"".join(c.data for c in conversation.tunnels[0].server) == b"answers"
 
 
 def test_a_request_through_a_plain_proxy_has_its_parts() -> None:

@@ -20,6 +20,7 @@ from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
 from netdiag.protocols.http2.reader import FrameReader
 from netdiag.protocols.http2.section import UNKNOWN, Section, assemble
 from netdiag.protocols.http2.streams import Stream, Streams
+from netdiag.protocols.http2.tunnels import Pipe
 from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.protocols.turn import Turn
 from netdiag.wire.chunk import Chunk, Moment
@@ -111,7 +112,13 @@ class _Connection:
         self.facts.preface = self.readers[CLIENT].preface
         self.facts.stalls = self.ledger.stalls
         self.facts.frames = {**self._sides[CLIENT].counts(), **self._sides[SERVER].counts()}
-        return Conversation(protocol="h2", turns=self.streams.turns, anomalies=self.log.rows, h2=self.facts)
+        return Conversation(
+            protocol="h2",
+            turns=self.streams.turns,
+            anomalies=self.log.rows,
+            tunnels=self.streams.tunnels.opened(),
+            h2=self.facts,
+        )
 
 
 class _Direction:
@@ -131,11 +138,13 @@ class _Direction:
         self._headers_packet: int | None = None
         # The DATA frame under way.
         self._stream: Stream | None = None
+        self._pipe: Pipe | None = None
         self._data: tuple[int, int, bool, Moment] | None = None
         self._counts = [0] * 256
 
     def lost(self) -> None:
         self._fields.lose_history()
+        self._streams.tunnels.lost(self._side)
         self._connection.ledger.known[self._side] = False
         self._connection.ledger.known[1 - self._side] = False
         self._block = None
@@ -147,11 +156,18 @@ class _Direction:
             self._interrupted()
         stream = self._stream = self._streams.data_begin(self._side, stream_id, length, first) if stream_id else None
         self._data = stream_id, length, bool(flags & h2.Flag.END_STREAM), first
-        return stream is not None and stream.sink is not None and self._side == SERVER
+        self._pipe = None if stream is None or stream.tunnel is None else stream.tunnel.pipe(self._side)
+        return self._pipe is not None or (stream is not None and stream.sink is not None and self._side == SERVER)
 
     def data_content(self, octets: bytes, moment: Moment) -> None:
-        if self._stream is not None and self._stream.sink is not None:
+        if self._pipe is not None:
+            self._streams.tunnels.carry(self._pipe, octets, moment)
+        elif self._stream is not None and self._stream.sink is not None:
             self._stream.sink.feed(octets, moment)
+
+    def data_missing(self, size: int) -> None:
+        if self._pipe is not None:
+            self._pipe.lose(size)
 
     def data_end(self, padding: int, missing: int, last: Moment) -> None:
         if self._stream is None or self._data is None:

@@ -26,6 +26,9 @@ class FrameHandler(Protocol):
     def data_content(self, octets: bytes, moment: Moment) -> None:
         """Some content of the DATA frame that was begun."""
 
+    def data_missing(self, size: int) -> None:
+        """Content of that frame which the capture lacks."""
+
     def data_end(self, padding: int, missing: int, last: Moment) -> None:
         """Its last octet."""
 
@@ -167,6 +170,7 @@ class FrameReader:
             self._content_left -= content
             self._padding_left -= missing - content
             self._missing += missing
+            self._handler.data_missing(content)
             if not self._content_left and not self._padding_left:
                 self._close_data()
         elif self._frame is not None and 0 < missing <= self._frame_left:

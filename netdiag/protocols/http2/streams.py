@@ -11,6 +11,7 @@ from netdiag.protocols.event_body import EventBody, open_event_body
 from netdiag.protocols.grpc import status_of
 from netdiag.protocols.http2.frames import ErrorCode
 from netdiag.protocols.http2.section import Section
+from netdiag.protocols.http2.tunnels import CONNECT, StreamTunnel, Tunnels, consents
 from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
 from netdiag.wire.chunk import Moment
@@ -31,10 +32,17 @@ class Stream:
     client_ended: bool = False
     server_ended: bool = False
     sink: EventBody | None = None
+    tunnel: StreamTunnel | None = None
+    """Asked for with CONNECT, and not refused."""
     server_data_before: int = -1
     """DATA octets of the server on all streams before this stream's first; -1 while it had none."""
     server_data: int = 0
     """DATA octets of the server on this stream."""
+
+    @property
+    def tunnelled(self) -> bool:
+        """It carries another conversation: its own was over with the consent."""
+        return self.tunnel is not None and self.tunnel.opened
 
 
 class Streams:
@@ -42,6 +50,7 @@ class Streams:
 
     def __init__(self, log: AnomalyLog, facts: Http2Facts, ledger: WindowLedger) -> None:
         self.turns: list[Turn] = []
+        self.tunnels = Tunnels(log)
         self._log = log
         self._facts = facts
         self._ledger = ledger
@@ -100,9 +109,10 @@ class Streams:
             _set_request(turn, section, first, last)
             turn.request_packet = last.delivered_by if headers_packet is None else headers_packet
             self._begun(CLIENT, stream.client_ended)
+            if section.method == CONNECT:
+                stream.tunnel = self.tunnels.ask(turn, section.protocol)
         if ended:
-            turn.request_last = last
-            self._client_ended(stream_id, stream)
+            self._request_ends(stream_id, stream, last)
 
     def promise(self, promised_id: int, section: Section, first: Moment, last: Moment, octets: int) -> None:
         """PUSH_PROMISE (RFC 9113 section 8.4): the server sends the request itself."""
@@ -122,6 +132,10 @@ class Streams:
         stream = self.get(stream_id)
         if stream is None:
             self._answered_too_late(stream_id, section)
+            return
+        if stream.tunnelled:  # nothing but DATA may come (RFC 9113 section 8.5)
+            if ended:
+                self._server_ended(stream_id, stream)
             return
         turn = stream.turn
         if _is_interim(section) and not ended and turn.response_first is None:
@@ -145,6 +159,10 @@ class Streams:
         turn.response_head_last = last
         turn.response_headers = section.fields
         self._begun(SERVER, stream.server_ended)
+        if stream.tunnel is not None and consents(turn):
+            stream.tunnel.open()
+            return
+        stream.tunnel = None
         if not ended:
             stream.sink = open_event_body(section.fields, turn.path, self._log)
 
@@ -153,8 +171,8 @@ class Streams:
         stream = self.get(stream_id)
         if side == SERVER:
             self._server_data += length
-        if stream is None:
-            return None
+        if stream is None or stream.tunnel is not None:
+            return stream
         turn = stream.turn
         if side == CLIENT:
             turn.request_bytes += length + _FRAME_HEADER_BYTES
@@ -185,7 +203,9 @@ class Streams:
         if self._live.get(stream_id) is not stream:
             return
         turn = stream.turn
-        if side == CLIENT:
+        if stream.tunnel is not None:
+            pass  # another conversation's octets
+        elif side == CLIENT:
             turn.request_body_bytes += length - padding
             turn.request_missing_bytes += missing
         else:
@@ -200,8 +220,7 @@ class Streams:
         if not ended:
             return
         if side == CLIENT:
-            turn.request_last = last
-            self._client_ended(stream_id, stream)
+            self._request_ends(stream_id, stream, last)
         else:
             self._server_ended(stream_id, stream)
 
@@ -211,6 +230,9 @@ class Streams:
         if stream is None:
             return
         turn = stream.turn
+        if stream.tunnelled:
+            self._close(stream_id, stream)
+            return
         turn.error_code = code
         if not stream.server_ended:
             turn.ended = moment
@@ -239,7 +261,7 @@ class Streams:
         mine = 1 if side == SERVER else 0  # the client's streams are odd
         for stream_id in [s for s in self._live if s > last_stream_id and s & 1 == mine]:
             stream = self._live[stream_id]
-            if not stream.server_ended:
+            if not stream.server_ended and not stream.tunnelled:
                 stream.turn.end = TurnEnd.GOAWAY
                 stream.turn.error_code = code
                 stream.turn.ended = moment
@@ -254,6 +276,11 @@ class Streams:
         if not ended:
             self._unfinished[side] += 1
 
+    def _request_ends(self, stream_id: int, stream: Stream, last: Moment) -> None:
+        if not stream.tunnelled:
+            stream.turn.request_last = last
+        self._client_ended(stream_id, stream)
+
     def _client_ended(self, stream_id: int, stream: Stream) -> None:
         if not stream.client_ended:
             stream.client_ended = True
@@ -267,10 +294,8 @@ class Streams:
             stream.server_ended = True
             if stream.turn.response_first is not None:
                 self._unfinished[SERVER] -= 1
-            turn = stream.turn
-            turn.end = (
-                TurnEnd.TUNNEL if turn.method == "CONNECT" and 200 <= (turn.status or 0) < 300 else TurnEnd.COMPLETE
-            )
+            if not stream.tunnelled:
+                stream.turn.end = TurnEnd.COMPLETE
         if stream.client_ended:
             self._close(stream_id, stream)
         elif stream.turn.request_first is None:

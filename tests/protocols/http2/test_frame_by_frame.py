@@ -212,8 +212,7 @@ def test_an_upgrade_from_http1_answers_on_stream_one() -> None:
             (60, server.frame(3, h2.RESPONSE, end_stream=True)),
         ),
     )
-    assert first.tunnel is not None
-    conversation = http2.decode(first.tunnel.client, first.tunnel.server, upgraded_from=first.tunnel.turn)
+    conversation = http2.decode(first.tunnels[0].client, first.tunnels[0].server, upgraded_from=first.tunnels[0].turn)
     one, three = conversation.turns
     assert conversation.anomalies == []
     assert (one.protocol, one.stream_id, one.method, one.path, one.status, one.response_body_bytes) == (

@@ -2,8 +2,8 @@
 
 Both directions are read as tables of frames (``direction``), and turns are what sorting those by stream gives. That holds for as long as
 nothing happened for which the state of the connection at that instant matters: a stream that was reset, a GOAWAY that concerns one, frames
-on streams that nobody opened or that have ended. Such a connection belongs to ``http2.decode``, as does one that lacks octets. Here the answer
-is None then; it never is another one than that decoder's.
+on streams that nobody opened or that have ended; and for as long as none becomes a tunnel. Such a connection belongs to ``http2.decode``, as
+does one that lacks octets. Here the answer is None then; it never is another one than that decoder's.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from netdiag.protocols.http2.columns.tables import Control, Direction
 from netdiag.protocols.http2.columns.turns import ColumnTurns, TurnTable
 from netdiag.protocols.http2.facts import FactsKeeper, settings_of
 from netdiag.protocols.http2.streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
+from netdiag.protocols.http2.tunnels import CONNECT
 from netdiag.protocols.turn import InterimMoment
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.tables import NONE, Int32, Int64
@@ -38,8 +39,9 @@ def decode(client: Iterable[Chunk], server: Iterable[Chunk]) -> Conversation | N
 
 
 def _gives_up(asked: Direction) -> bool:
-    """Whether the client reset a stream: hardly ever one that had ended, so that the answers need not be read to know."""
-    return any(control.type == h2.FrameType.RST_STREAM for control in asked.controls)
+    """Whether the client reset a stream (hardly ever one that had ended), or asked for a tunnel: the answers need not be read to know."""
+    resets = any(control.type == h2.FrameType.RST_STREAM for control in asked.controls)
+    return resets or any(section.method == CONNECT for section in asked.sections)
 
 
 def _told(pair: Paired) -> Conversation | None:

@@ -140,8 +140,7 @@ class ColumnTurns(Sequence[Turn]):
             grpc_status=status_of(trailers.fields, response.fields),
         )
         if t.answered:
-            tunnel = request.method == "CONNECT" and 200 <= (response.status or 0) < 300
-            turn.end = TurnEnd.TUNNEL if tunnel else TurnEnd.COMPLETE
+            turn.end = TurnEnd.COMPLETE
         return turn
 
     def _section(self, code: int) -> Section:
