@@ -23,7 +23,8 @@ def comments(analysis: Analysis) -> dict[int, str]:
 def _of_exchange(analysis: Analysis, exchange: Exchange, found: dict[int, list[str]]) -> None:
     host = host_of(exchange, connection_of(analysis, exchange.connection_id))
     if exchange.request_packet is not None:
-        label = request_label(exchange, host=host, most=200)
+        unread = exchange.method is None and exchange.path is None
+        label = f"request to {host}" if unread else request_label(exchange, host=host, most=200)
         found.setdefault(exchange.request_packet, []).append(f"#{exchange.id} {label}")
     for phase in exchange.phases:
         if phase.first_packet is not None and phase.first_packet != phase.last_packet:
@@ -32,5 +33,8 @@ def _of_exchange(analysis: Analysis, exchange: Exchange, found: dict[int, list[s
             sure = "" if phase.method is Method.EXACT else "~"
             ends = f"#{exchange.id} {phase.name} ends after {sure}{format_duration(phase.duration_ns)}"
             found.setdefault(phase.last_packet, []).append(ends)
+    result = result_label(exchange)
     if exchange.response_packet is not None:
-        found.setdefault(exchange.response_packet, []).append(f"#{exchange.id} response: {result_label(exchange)}")
+        found.setdefault(exchange.response_packet, []).append(
+            f"#{exchange.id} response{f': {result}' if result else ''}"
+        )

@@ -83,23 +83,38 @@ def _chosen(analysis: Analysis, selection: Selection) -> list[Exchange]:
     if selection.exchange_id is not None:
         found = exchange_of(analysis, selection.exchange_id)
         return [] if found is None else [found]
-    if selection.top == 0 or (selection.top is None and len(analysis.exchanges) <= MOST_BLOCKS):
+    if selection.top == 0:
         return list(analysis.exchanges)
     if selection.top is not None:
         return slowest(analysis.exchanges, selection.top)
+    if len(analysis.exchanges) <= MOST_BLOCKS:
+        return list(analysis.exchanges) if analysis.source.kind == "file" else _once(analysis.exchanges)
     uncounted = {e.exchange_id for statistics in analysis.statistics for e in statistics.excluded}
     return _examples(analysis.exchanges, uncounted)
 
 
 def _examples(exchanges: Sequence[Exchange], uncounted: Set[int]) -> list[Exchange]:
-    """The typical trial of each arm and the first failures: never an averaged timeline, which would show a call that did not happen."""
+    """The typical trial of each arm and one failure of each kind: never an averaged timeline, which would show a call that did not
+    happen."""
     arms: dict[str, list[Exchange]] = {}
     for exchange in exchanges:
         if exchange.id not in uncounted:
             arms.setdefault(exchange.arm or exchange.protocol or "", []).append(exchange)
     shown = [typical for group in arms.values() if (typical := medoid(group)) is not None]
-    bad = [exchange for exchange in exchanges if exchange.failed][: max(1, MOST_BLOCKS - len(shown))]
+    bad = [exchange for exchange in _once(exchanges) if exchange.failed][: max(1, MOST_BLOCKS - len(shown))]
     return sorted({e.id: e for e in [*shown, *bad]}.values(), key=lambda e: e.id)
+
+
+def _once(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """All but the failures of a kind that its arm has shown: the second refused certificate tells nothing new."""
+    kept: list[Exchange] = []
+    known: set[tuple[str | None, str, int | None, str | None]] = set()
+    for exchange in exchanges:
+        kind = (exchange.arm, str(exchange.outcome), exchange.status, exchange.outcome_detail)
+        if not (exchange.failed and kind in known):
+            kept.append(exchange)
+        known.add(kind)
+    return kept
 
 
 def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange], *, with_host: bool) -> None:
@@ -117,10 +132,12 @@ def _blocks(page: Page, analysis: Analysis, chosen: Sequence[Exchange], *, with_
         else:
             blocks.exchange(exchange)
     left_out = len(analysis.exchanges) - len({*done, *(e.id for e in chosen)})
-    if left_out > 0 and len(chosen) > 1:
+    from_file = analysis.source.kind == "file"
+    if left_out > 0 and (len(chosen) > 1 or not from_file):
         page.blank()
-        one = ", --exchange N one" if analysis.source.kind == "file" else ""
-        page.wrapped(0, (f"{left_out:,} more requests are in the summary; --top 0 shows all{one}", MUTED))
+        more = "1 more request is" if left_out == 1 else f"{left_out:,} more requests are"
+        one = ", --exchange N one" if from_file else ""
+        page.wrapped(0, (f"{more} in the summary; --top 0 shows all{one}", MUTED))
 
 
 def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
@@ -146,7 +163,7 @@ def _slowest(page: Page, analysis: Analysis, *, with_host: bool) -> None:
     names = [host_of(e, connection_of(analysis, e.connection_id)) for e in rows]
     with_host = with_host or len(set(names)) > 1
     for exchange, host in zip(rows, names, strict=True):
-        label = request_label(exchange, host=host if with_host else None)
+        label = request_label(exchange, host=host if with_host else None) or host
         name = page.text([label])
         name.truncate(max(8, room), overflow="crop" if page.ascii_only else "ellipsis", pad=True)
         page.line(

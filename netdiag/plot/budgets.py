@@ -89,7 +89,8 @@ def _draw(analysis: Analysis, rows: Sequence[_Row]) -> Picture:
     titles(
         picture,
         f"Where the time goes · {headline(analysis, analysis.exchanges)}",
-        evidence_line(analysis) + f" · real calls, none averaged; slowest: #{slowest.id} {result_label(slowest)}",
+        evidence_line(analysis)
+        + f" · real calls, none averaged; slowest: #{slowest.id} {result_label(slowest)}".rstrip(),
     )
     return picture
 

@@ -111,8 +111,8 @@ def _guides(axes: Any, exchange: Exchange, scale: Scale) -> None:
 
 def _title(shown: ExchangeLanes) -> str:
     e = shown.exchange
-    total = f"{result_label(e)}, {format_duration(e.total_ns)}"
-    return f"#{e.id}  {request_label(e, most=60)} · {host_of(e, shown.connection)} · {total}"
+    total = ", ".join(part for part in (result_label(e), format_duration(e.total_ns)) if part)
+    return f"#{e.id}  " + " · ".join(p for p in (request_label(e, most=60), host_of(e, shown.connection), total) if p)
 
 
 def _facts(shown: ExchangeLanes) -> str:

@@ -75,7 +75,8 @@ def _draw(exchange: Exchange, stream: StreamTiming, lanes: ExchangeLanes | None,
         axes.tick_params(axis="x", labelbottom=False)
         _ticks(ticks, rows, unit, origin, right)
     ticks.set_xlabel(f"time since the request began ({unit.name})")
-    titles(picture, f"#{exchange.id}  {request_label(exchange, most=60)} · {host}", _facts(stream))
+    label = request_label(exchange, most=60)
+    titles(picture, f"#{exchange.id}  {label} · {host}" if label else f"#{exchange.id}  {host}", _facts(stream))
     return picture
 
 

@@ -164,8 +164,8 @@ def _row_names(analysis: Analysis, rows: Sequence[_Row], shared: bool) -> list[s
 
 def _row_name(analysis: Analysis, e: Exchange, *, with_host: bool, with_trial: bool) -> str:
     trial = f"trial {e.trial}  " if with_trial and e.trial is not None else ""
-    host = host_of(e, connection_of(analysis, e.connection_id)) if with_host else None
-    name = f"{trial}#{e.id}  {request_label(e, host=host)}"
+    host = host_of(e, connection_of(analysis, e.connection_id))
+    name = f"{trial}#{e.id}  {request_label(e, host=host if with_host else None) or host}"
     return name if len(name) <= _LABEL_CHARACTERS else name[: _LABEL_CHARACTERS - 1] + "…"
 
 

@@ -52,18 +52,20 @@ def host_of(exchange: Exchange, connection: Connection | None = None) -> str:
 
 
 def request_label(exchange: Exchange, *, host: str | None = None, most: int = 120) -> str:
-    """``GET /v1/models``, with ``host`` before the path where several hosts are shown; ``request 3`` where the request cannot be read."""
+    """``GET /v1/models``, with ``host`` before the path where several hosts are shown; ``host`` alone, or nothing, where the request cannot
+    be read: its number stands beside every label anyway."""
     if exchange.method is None and exchange.path is None:
-        return f"request {exchange.id}" + (f"  {host}" if host else "")
+        return one_line(host or "", most=most)
     if exchange.method == CONNECT and exchange.path is None:  # its target is host and port alone
         return one_line(f"CONNECT {exchange.authority or '?'}", most=most)
     return one_line(f"{exchange.method or '?'} {host or ''}{exchange.path or '?'}", most=most)
 
 
 def result_label(exchange: Exchange) -> str:
-    """The final status (with the gRPC status where there is one), and how the request failed where the status does not say it."""
+    """The final status (with the gRPC status where there is one), and how the request failed where the status does not say it; nothing
+    where it could not be read."""
     if exchange.status is None:
-        return "no status" if exchange.outcome is Outcome.UNKNOWN else outcome_words(exchange.outcome)
+        return "" if exchange.outcome is Outcome.UNKNOWN else outcome_words(exchange.outcome)
     grpc = f" grpc {exchange.grpc_status}" if exchange.grpc_status is not None else ""
     said = exchange.outcome in (Outcome.OK, Outcome.HTTP_ERROR, Outcome.UNKNOWN)
     return f"{exchange.status}{grpc}" + ("" if said else f" {outcome_words(exchange.outcome)}")

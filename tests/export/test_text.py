@@ -16,7 +16,7 @@ from netdiag.export.terminal.page import can_show
 from netdiag.export.text import Selection, report
 from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
-from netdiag.records.exchange import Exchange
+from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.finding import Confidence, Evidence, Finding, Severity
 from netdiag.records.source import EvidenceLevel
 from netdiag.stats.medoid import medoid
@@ -329,3 +329,61 @@ def test_of_a_long_path_the_end_is_shown() -> None:
     first = text(replace(analysis, source=source), width=60).splitlines()[0]
     assert first.startswith("…")
     assert "folders/slow-call.pcapng  " in first
+
+
+def test_without_keys_the_report_says_how_requests_are_told_and_how_to_read_them() -> None:
+    shown = " ".join(text(made("keyless")).split())
+    assert "no session keys: requests are told (~)" in shown
+    assert "--keylog FILE" in shown
+    assert "no session keys" not in text(made("one_request"))
+
+
+def test_a_request_that_cannot_be_read_needs_no_name_beside_its_number() -> None:
+    heading = next(line for line in text(made("keyless")).splitlines() if line.startswith("#0"))
+    assert heading.split() == ["#0", "encrypted", "12.4", "kB", "total", "287.4", "ms"]
+    two = replace(made("keyless"), exchanges=tuple(replace(made("keyless").exchanges[0], id=i) for i in range(8)))
+    row = next(line for line in text(two).splitlines() if line.startswith("#7"))
+    assert row.split()[:3] == ["#7", "api.example.com", "287.4"]
+
+
+def test_the_servers_part_of_a_bounded_wait_is_the_most_that_its_bounds_allow() -> None:
+    """214.9 ± 5.0 with a path of 18.3: at most 201.6."""
+    assert "path 18.3 + server ≤ 201.6" in text(made("keyless"))
+
+
+def test_failures_of_one_kind_are_shown_once_for_each_arm() -> None:
+    failed = {"outcome": Outcome.TLS_FAIL, "outcome_detail": "alert", "status": None, "response_bytes": None}
+    rows = [
+        fabricated.exchange("tcp 1 | tls 2", id=i, arm="h2" if i % 2 else "h1", trial=i // 2, **failed)
+        for i in range(8)
+    ]
+    analysis = replace(fabricated.analysis(*rows), source=fabricated.source(kind="probe", path=None))
+    shown = text(analysis)
+    assert [line[:2] for line in shown.splitlines() if line.startswith("#")] == ["#0", "#1"]
+    assert "6 more requests are in the summary; --top 0 shows all" in shown
+    few = text(replace(analysis, exchanges=analysis.exchanges[:3]))
+    assert [line[:2] for line in few.splitlines() if line.startswith("#")] == ["#0", "#1"]
+    assert "1 more request is in the summary" in few
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_frame_numbers_without_a_note_beside_them_are_not_cut(width: int) -> None:
+    e = fabricated.exchange("tcp 2", outcome=Outcome.INCOMPLETE, connection_id=None)
+    row = next(line for line in text(fabricated.analysis(e), width=width).splitlines() if line.startswith("  tcp"))
+    assert "…" not in row
+    assert row.rstrip()[-1].isdigit()
+
+
+def test_a_narrow_table_of_connections_keeps_address_and_port() -> None:
+    """The name gives way first, then the count of packets, then the address."""
+    one = made("one_request").connections[0]
+    far = replace(one, server=replace(one.server, address="192.168.115.175", port=44321))
+    rows = replace(made("one_request"), connections=tuple(replace(far, id=i) for i in range(30)))
+    at_80 = plain(connections_table(rows, width=80))
+    assert "192.168.115.175:44321" in at_80
+    assert "packets" in plain(connections_table(rows, width=120))
+
+
+def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
+    one = replace(made("one_request").connections[0], tls=None)
+    assert "name" not in plain(connections_table(replace(made("one_request"), connections=(one,)), width=120))

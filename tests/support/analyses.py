@@ -79,11 +79,7 @@ def keyless() -> Analysis:
     )
     return analysis(
         e,
-        source=source(
-            evidence_level=EvidenceLevel.L2,
-            secrets=Secrets(),
-            note="no session keys: requests are told apart by record sizes; give --keylog FILE to read them",
-        ),
+        source=source(evidence_level=EvidenceLevel.L2, secrets=Secrets()),
         connections=(
             connection(tls=session(decrypted=False, alpn=None, certificate_bytes=None, server_flight_bytes=3_400)),
         ),

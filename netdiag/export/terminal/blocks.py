@@ -158,15 +158,15 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
         (f"{_way(exchange)}  ", STRONG),
         f"trial {exchange.trial}  " if exchange.trial is not None else "",
     ]
+    result = result_label(exchange)
     after: list[Piece] = [
-        "  ",
-        (result_label(exchange), BAD if exchange.failed else STRONG),
-        f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
+        (f"{result}  " if result else "", BAD if exchange.failed else STRONG),
+        f"{format_bytes(exchange.response_bytes)}  " if exchange.response_bytes is not None else "",
     ]
     taken = sum(page.text(pieces).cell_len for pieces in (before, after, right))
     host = host_of(exchange, connection) if with_host else None
     label = request_label(exchange, host=host, most=max(_SHORTEST_LABEL, page.width - taken - 2))
-    left: list[Piece] = [*before, label, *after]
+    left: list[Piece] = [*before, f"{label}  " if label else "", *after]
     room = page.width - page.text([*left, *right]).cell_len - 2
     page.spread([*left, (_place(exchange) if room >= _SHORTEST_LABEL else "", MUTED)], right)
 
@@ -191,7 +191,7 @@ def _place(exchange: Exchange) -> str:
         parts.append(f"idle {format_duration(exchange.idle_before_ns)} before")
     if exchange.pushed:
         parts.append("pushed")
-    return "  " + ", ".join(parts) if parts else ""
+    return ", ".join(parts)
 
 
 def _exchange_rows(exchange: Exchange, notes: Notes, axis: Axis) -> list[_Row]:
@@ -293,7 +293,7 @@ def _write(page: Page, row: _Row, grid: Grid) -> None:
     if grid.frames:
         pieces.append(("  " + column(page.glyphs(row.frames), grid.frames), MUTED))
     note = page.glyphs(row.note)
-    if row.bad or cell_len(note) <= grid.note:
+    if note and (row.bad or cell_len(note) <= grid.note):
         pieces.append(("  " + note, BAD if row.bad else ""))
         note = ""
     if row.bad and page.text(pieces).cell_len > page.width:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("#", right=True),
     Column("client", flexible=True, droppable=True),
-    Column("server", flexible=True),
+    Column("server", flexible=True, least=21),
     Column("name", flexible=True),
     Column("speaks"),
-    Column("packets", right=True),
+    Column("packets", right=True, spare=True),
     Column("sent", right=True, droppable=True),
-    Column("received", right=True),
+    Column("received", right=True, spare=True),
     Column("RTT ms", right=True),
     Column("resent", right=True, droppable=True),
     Column("lasted", right=True),
@@ -101,7 +101,8 @@ def packets_table(
     """The evidence of one request: each phase's frames, every packet where they are known, and Wireshark display filters."""
     page = Page(width, ascii_only=ascii_only)
     connection = connection_of(analysis, exchange.connection_id)
-    page.line((f"#{exchange.id}  {request_label(exchange)}", STRONG), f"  {host_of(exchange, connection)}")
+    label = request_label(exchange)
+    page.line((f"#{exchange.id}  {label}  " if label else f"#{exchange.id}  ", STRONG), host_of(exchange, connection))
     table(page, _PHASE_COLUMNS, [_phase_row(phase) for phase in exchange.phases])
     if lanes is not None and lanes.packets:
         page.blank()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
+from netdiag.records.exchange import Outcome
 from netdiag.records.labels import arm_name, cipher_name, connection_of, host_of, tls_version_name
 from netdiag.records.source import EvidenceLevel, Source
 from netdiag.records.tls import TlsSession
@@ -66,7 +67,8 @@ def evidence(source: Source) -> str:
         return "evidence L1: kernel stamps, no packets"
     drops = "drops unknown" if source.dropped_packets is None else f"{source.dropped_packets:,} dropped"
     keys = "keys" if source.evidence_level is EvidenceLevel.L3 else "no keys"
-    return f"evidence {source.evidence_level}: {source.packets:,} packets, {drops}, {keys}"
+    packets = f"{source.packets:,} packet{'' if source.packets == 1 else 's'}"
+    return f"evidence {source.evidence_level}: {packets}, {drops}, {keys}"
 
 
 def _file_facts(source: Source) -> str:
@@ -119,8 +121,21 @@ def _warnings(page: Page, analysis: Analysis) -> None:
     if source.not_decoded:
         listed = ", ".join(f"{count:,} {one_line(reason, most=40)}" for reason, count in source.not_decoded.items())
         page.wrapped(0, (f"not decoded: {listed}", MUTED))
+    _keyless(page, analysis)
     _missing_secrets(page, analysis)
     _anomalies(page, analysis)
+
+
+def _keyless(page: Page, analysis: Analysis) -> None:
+    """What is missing below L3, and how to get it."""
+    source = analysis.source
+    if source.path is None or source.note or source.evidence_level is EvidenceLevel.L3:
+        return
+    if any(e.protocol is None and e.outcome is Outcome.UNKNOWN for e in analysis.exchanges[:_SAMPLE]):
+        told = (
+            "no session keys: requests are told (~) from the order and sizes of TLS records; --keylog FILE reads them"
+        )
+        page.wrapped(0, (told, MUTED))
 
 
 def _missing_secrets(page: Page, analysis: Analysis) -> None:

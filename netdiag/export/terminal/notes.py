@@ -30,7 +30,7 @@ class Notes:
         """The note of one phase of one exchange."""
         connection = connection_of(self._analysis, exchange.connection_id)
         parts = [
-            _certainty(phase, digits),
+            _certainty(exchange, phase, digits),
             *self._reasons(exchange, phase, connection, digits),
             _clock(exchange, phase),
         ]
@@ -106,13 +106,21 @@ def _continue(exchange: Exchange, connection: Connection | None, digits: int) ->
 
 
 def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
-    path, think = exchange.wait_path_ns, exchange.wait_think_ns
+    path, think = exchange.wait_path_ns, _longest_think_ns(exchange)
     interim = " ".join(str(response.status) for response in exchange.interim)
     if path is not None and think is not None:
         split = f"path {format_ms_readably(path, digits=digits)} + server ≤ {format_ms_readably(think, digits=digits)}"
     else:
         split = f"server ≤ {format_ms_readably(think, digits=digits)}" if think is not None else ""
     return [split, f"interim {interim}" if interim else ""]
+
+
+def _longest_think_ns(exchange: Exchange) -> int | None:
+    """The server's part of the wait at most: where the wait itself has bounds, of the longest wait that they allow."""
+    if exchange.wait_think_ns is None:
+        return None
+    beyond = (phase.hi_ns - phase.duration_ns for phase in exchange.phases if phase.name is PhaseName.WAIT)
+    return exchange.wait_think_ns + sum(beyond)
 
 
 def _transfer(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
@@ -154,13 +162,14 @@ _WRITERS: dict[PhaseName, Callable[[Exchange, Connection | None, int], list[str]
 }
 
 
-def _certainty(phase: Phase, digits: int) -> str:
-    """``± 5.0`` or the bounds, where the duration is not exact; the method's name where there are no bounds."""
+def _certainty(exchange: Exchange, phase: Phase, digits: int) -> str:
+    """``± 5.0`` or the bounds, where the duration is not exact; the method's name where there are no bounds, unless the report's head
+    has said of all requests without keys how they are told."""
     if phase.method is Method.EXACT:
         return ""
     below, above = phase.duration_ns - phase.lo_ns, phase.hi_ns - phase.duration_ns
     if below == above == 0:
-        return str(phase.method)
+        return "" if exchange.protocol is None and phase.method is Method.GRAMMAR else str(phase.method)
     if below == above:
         return f"± {format_ms_readably(above, digits=digits)}"
     return f"{format_ms_readably(phase.lo_ns, digits=digits)} to {format_ms_readably(phase.hi_ns, digits=digits)}"

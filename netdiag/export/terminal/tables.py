@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from rich.cells import cell_len
 
@@ -10,6 +10,7 @@ from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, column
 from netdiag.plain import plain
 
 _GAP = 2
+_LEAST = 12
 
 
 @plain(frozen=True, slots=True)
@@ -22,7 +23,11 @@ class Column:
     droppable: bool = False
     """Left out where there is no room; the last such column goes first."""
     flexible: bool = False
-    """Cut when that does not help; at least 12 cells stay."""
+    """Cut when that does not help, the last such column first; at least ``least`` cells stay where that is possible, ``_LEAST`` in any case.
+    Left out where it is empty."""
+    least: int = 12
+    spare: bool = False
+    """Left out rather than that a flexible column gets less than its ``least``."""
     keep_end: bool = False
     """Cut at the beginning: the end of a path tells more."""
 
@@ -41,7 +46,8 @@ def table(page: Page, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     cells = [[page.glyphs(cell) for cell in row.cells] for row in rows]
     widths = [max(len(c.title), *(cell_len(r[i]) for r in cells if i < len(r)), 0) for i, c in enumerate(columns)]
     remark = min(max((cell_len(row.remark) for row in rows if not row.bad), default=0), page.width // 3)
-    shown = _fit(columns, widths, page.width - (remark + _GAP if remark else 0))
+    empty = {i for i, c in enumerate(columns) if c.flexible and cells and not any("".join(r[i : i + 1]) for r in cells)}
+    shown = _fit(columns, widths, empty, page.width - (remark + _GAP if remark else 0))
     page.line((_line([c.title for c in columns], columns, shown, page), STRONG))
     for row, texts in zip(rows, cells, strict=True):
         style = BAD if row.bad else ""
@@ -53,17 +59,32 @@ def table(page: Page, columns: Sequence[Column], rows: Sequence[Row]) -> None:
         page.line((_line(texts, columns, shown, page), style), (" " * _GAP + row.remark if row.remark else "", MUTED))
 
 
-def _fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
+def _fit(columns: Sequence[Column], widths: Sequence[int], empty: Set[int], room: int) -> dict[int, int]:
     """Width by index of the columns that are shown."""
-    shown = dict(enumerate(widths))
-    for i in reversed([i for i, c in enumerate(columns) if c.droppable]):
+    shown = {i: width for i, width in enumerate(widths) if i not in empty}
+    for i in reversed([i for i, c in enumerate(columns) if c.droppable and i in shown]):
         if _total(shown) <= room:
             break
         del shown[i]
-    for i in sorted((i for i, c in enumerate(columns) if c.flexible and i in shown), key=lambda i: -widths[i]):
-        excess = _total(shown) - room
-        shown[i] = max(min(12, widths[i]), widths[i] - max(0, excess))
+    _shrink(shown, {i: c.least for i, c in enumerate(columns) if c.flexible}, room)
+    for i in [i for i, c in enumerate(columns) if c.spare]:
+        if _total(shown) > room:
+            del shown[i]
+            _widen(shown, widths, room)
+    _shrink(shown, {i: _LEAST for i, c in enumerate(columns) if c.flexible}, room)
     return shown
+
+
+def _shrink(shown: dict[int, int], least: dict[int, int], room: int) -> None:
+    """Take what is too much from the flexible columns, the last one first."""
+    for i in sorted(least.keys() & shown.keys(), reverse=True):
+        shown[i] = max(min(least[i], shown[i]), shown[i] - max(0, _total(shown) - room))
+
+
+def _widen(shown: dict[int, int], widths: Sequence[int], room: int) -> None:
+    """Give what has become free to the columns that were cut, the first one first."""
+    for i in shown:
+        shown[i] += min(widths[i] - shown[i], max(0, room - _total(shown)))
 
 
 def _total(shown: dict[int, int]) -> int:
