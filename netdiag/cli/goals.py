@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from netdiag.records.analysis import Analysis
-from netdiag.records.exchange import Exchange
-from netdiag.stats.distribution import arm_of, durations_ns
+from netdiag.stats.calls import WholeCall, whole_calls
+from netdiag.stats.distribution import arm_of
 from netdiag.stats.goals import Answer, Goal, GoalResult, judge
 
 if TYPE_CHECKING:
@@ -20,20 +20,21 @@ Judged = list[tuple[str, GoalResult]]
 
 
 def judge_all(analysis: Analysis, goals: tuple[Goal, ...]) -> Judged:
-    """Every goal for every arm. Trials that statistics leave out although they succeeded (a first round) do not count."""
+    """Every goal for every arm, about calls: a redirect's hops and a policy's retries are what one answer took. Calls that statistics
+    leave out although they succeeded, and first rounds, do not count."""
     left_out = {e.exchange_id for s in analysis.statistics for e in s.excluded}
-    arms: dict[str, list[Exchange]] = defaultdict(list)
-    for exchange in analysis.exchanges:
-        if exchange.failed or exchange.id not in left_out:
-            arms[arm_of(exchange)].append(exchange)
+    arms: dict[str, list[WholeCall]] = defaultdict(list)
+    for call in whole_calls(analysis.exchanges):
+        if not call.first_round and (call.last.failed or call.last.id not in left_out):
+            arms[arm_of(call.last)].append(call)
     return [(arm, _judged(goal, arms[arm])) for arm in sorted(arms) for goal in goals]
 
 
-def _judged(goal: Goal, exchanges: list[Exchange]) -> GoalResult:
-    good = [durations_ns(exchange) for exchange in exchanges if not exchange.failed]
+def _judged(goal: Goal, calls: list[WholeCall]) -> GoalResult:
+    good = [call.durations_ns() for call in calls if not call.last.failed]
     # An error rate needs no quantity; a quantity that a trial does not have (tls on a warm connection) says nothing about its goal.
     values = [d.get("total" if goal.limit_ns is None else goal.quantity) for d in good]
-    failures = sum(exchange.failed for exchange in exchanges)
+    failures = sum(call.last.failed for call in calls)
     return judge(goal, [value for value in values if value is not None], failures)
 
 

@@ -257,7 +257,7 @@ def _show(tick: Tick, file: TextIO | None, out: Console) -> None:
 def _line(tick: Tick, exchange: Exchange) -> str:
     from netdiag.records.labels import result_label
     from netdiag.sanitise import one_line
-    from netdiag.stats.distribution import durations_ns
+    from netdiag.stats.durations import durations_ns
     from netdiag.units import format_duration, format_ms
 
     phases = "  ".join(f"{p.name} {format_ms(p.duration_ns)}" for p in exchange.phases if p.duration_ns >= 50_000)
@@ -303,10 +303,13 @@ def _together(found: list[Analysis]) -> Analysis | None:
 
     from netdiag.stats.distribution import statistics
 
-    rows = [exchange for analysis in found for exchange in analysis.exchanges]
+    rows = [(place, exchange) for place, analysis in enumerate(found) for exchange in analysis.exchanges]
     if not rows:
         return None
-    numbered = tuple(replace(row, id=i, connection_id=None) for i, row in enumerate(rows))
+    calls = {key: number for number, key in enumerate(dict.fromkeys((place, row.call_id) for place, row in rows))}
+    numbered = tuple(
+        replace(row, id=i, connection_id=None, call_id=calls[place, row.call_id]) for i, (place, row) in enumerate(rows)
+    )
     return replace(
         found[-1], exchanges=numbered, connections=(), calls=(), statistics=statistics(numbered), comparisons=()
     )

@@ -54,7 +54,9 @@ class Statistics:
     n: int
     excluded: tuple[Exclusion, ...]
     phases: dict[str, Distribution]
-    """By phase name, and ``total``, ``unattributed``, ``first_event``, ``first_token`` …"""
+    """By phase name, and ``total``, ``unattributed``, ``first_byte``, ``first_event``, ``first_token``, ``first_visible``. All count from the
+    beginning of the exchange (in a probe the submission; a stream's own ``first_…_ns`` count from its first octet sent). Where a call had
+    several attempts these are of the one that answered, and ``call``, ``call_first_byte`` … count from the beginning of its first."""
     outcomes: dict[str, int]
     throughput: Throughput | None = None
     """In a probe; None for a capture file, whose programs may have asked for nothing."""

@@ -14,7 +14,7 @@ from netdiag.stats.samples import Sample, by_arm, samples
 PRIMARY = "total"
 _TOO_FEW = 2
 """A single pair is an anecdote."""
-_NOT_COMPARED = frozenset({"unattributed", "first_byte"})
+_NOT_COMPARED = frozenset({"unattributed", "first_byte", "call_first_byte"})
 
 
 def compare_arms(

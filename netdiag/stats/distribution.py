@@ -19,6 +19,8 @@ from netdiag.analysis.exchange_columns import arm_of as arm_in_file
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
+from netdiag.stats.calls import call_quantities_ns, redirected
+from netdiag.stats.durations import durations_ns
 from netdiag.stats.labels import mislabelled
 from netdiag.stats.throughput import throughput
 from netdiag.wire.distinct import by_appearance
@@ -104,32 +106,6 @@ def arm_of(exchange: Exchange) -> str:
     return exchange.arm if exchange.arm is not None else arm_in_file(exchange.protocol, reused=exchange.reused)
 
 
-def durations_ns(exchange: Exchange) -> dict[str, int]:
-    """Every quantity of one exchange by name: its phases, ``total``, ``unattributed`` and the first-times counted from its beginning."""
-    found: dict[str, int] = defaultdict(int)
-    for phase in exchange.phases:
-        found[str(phase.name)] += phase.duration_ns
-    found["total"] = exchange.total_ns
-    found["unattributed"] = exchange.unattributed_ns
-    found.update(_first_times(exchange))
-    return dict(found)
-
-
-def _first_times(exchange: Exchange) -> dict[str, int]:
-    found: dict[str, int] = {}
-    answered = next((p.started_at for p in exchange.phases if p.name == "transfer"), None)
-    if answered is not None:
-        found["first_byte"] = answered - exchange.started_at
-    sent = next((p.started_at for p in exchange.phases if p.name == "send"), None)
-    if exchange.stream is None or sent is None:
-        return found
-    for name in ("first_event", "first_token", "first_visible"):
-        value = getattr(exchange.stream, f"{name}_ns")
-        if value is not None:
-            found[name] = sent - exchange.started_at + value
-    return found
-
-
 def statistics(exchanges: Iterable[Exchange], connections: Sequence[Connection] = ()) -> tuple[Statistics, ...]:
     """One row per arm, in the order in which the arms first appear. With ``connections``, a trial that the wire shows to be something
     else than its arm's name says is left out, with the reason."""
@@ -144,12 +120,13 @@ def statistics(exchanges: Iterable[Exchange], connections: Sequence[Connection] 
 def _of_arm(arm: str, rows: list[Exchange], connections: Sequence[Connection]) -> Statistics:
     values: dict[str, list[int]] = defaultdict(list)
     excluded: list[Exclusion] = []
+    hops, calls = redirected(rows), call_quantities_ns(rows)
     for row in rows:
-        reason = _excluded(row) or mislabelled(row, _connection_of(row, connections))
+        reason = _excluded(row) or hops.get(row.id) or mislabelled(row, _connection_of(row, connections))
         if reason is not None:
             excluded.append(Exclusion(exchange_id=row.id, reason=reason))
             continue
-        for name, value in durations_ns(row).items():
+        for name, value in (durations_ns(row) | calls.get(row.id, {})).items():
             values[name].append(value)
     return Statistics(
         arm=arm,
@@ -215,6 +192,7 @@ _ORDER = (
         "total",
     ),
     *("first_byte", "first_event", "first_token", "first_visible"),
+    *("call", "call_first_byte", "call_first_event", "call_first_token", "call_first_visible"),
 )
 
 

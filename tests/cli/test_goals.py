@@ -65,3 +65,30 @@ def test_the_first_round_counts_for_nothing() -> None:
     rows = replace(rows, source=replace(rows.source, kind="probe"), statistics=statistics(rows.exchanges))
     ((_, result),) = judge_all(rows, parse_goals("total=100"))
     assert (result.over, result.n) == (0, 2)
+
+
+def test_goals_are_about_calls_not_attempts() -> None:
+    """A retry that succeeded is no failure, but the wait for it is the user's."""
+    refused = replace(
+        exchange("send 1 | wait 5 | transfer 1", id=0),
+        arm="h1",
+        trial=1,
+        call_id=0,
+        outcome=Outcome.HTTP_ERROR,
+        status=503,
+    )
+    answered = replace(exchange("send 1 | wait 5 | transfer 1", id=1, at_ms=307), arm="h1", trial=1, call_id=0)
+    rows = analysis(refused, answered)
+    found = dict(zip(("error", "total"), judge_all(rows, parse_goals("error=1%,total=300")), strict=True))
+    assert (found["error"][1].over, found["error"][1].n) == (0, 1)
+    assert (found["total"][1].over, found["total"][1].n) == (1, 1)
+    assert judge_all(rows, parse_goals("total=320"))[0][1].over == 0
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.RESET])
+def test_a_first_round_counts_in_no_goal_however_it_ended(outcome: Outcome) -> None:
+    first = replace(exchange("send 1 | wait 5 | transfer 1", id=0), arm="h1", trial=0, call_id=0, outcome=outcome)
+    counted = replace(exchange("send 1 | wait 5 | transfer 1", id=1, at_ms=100), arm="h1", trial=1, call_id=1)
+    rows = replace(analysis(first, counted), statistics=statistics([first, counted]))
+    ((_, result),) = judge_all(rows, parse_goals("error=1%"))
+    assert (result.over, result.n) == (0, 1)

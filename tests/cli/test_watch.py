@@ -70,7 +70,7 @@ def test_a_model_s_api_with_its_budget_first_tokens_and_stalls(start_lab):
     assert "token budget: 2 requests, at most 128 output tokens" in done.stderr
     first, second = (line for line in done.stdout.splitlines() if "#" in line)
     assert "1st token" in first
-    assert "stall 5" in first
+    assert 480 < float(first.partition("stall ")[2].partition(" ")[0]) < 600
     assert " server" in first
     assert "1st token" in second
     assert done.stdout.count("1st token") >= 3  # and in the table

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from netdiag.export.json import dumps
 from netdiag.stats.arms import compare_samples
+from netdiag.stats.calls import whole_calls
 from netdiag.stats.distribution import statistics
 from netdiag.stats.samples import by_arm, samples_of, samples_of_document
 from tests.support.fabricated import analysis, connection, exchange, ns
@@ -39,8 +40,12 @@ def test_attempts_of_one_call_are_no_batch() -> None:
     rows = [replace(row, call_id=row.trial) for row in batches("h1", (10, 30), 2, 0)]
     whole = replace(analysis(exchanges=rows, connections=(connection(),)), statistics=statistics(rows))
     found = samples_of(whole)
-    assert [s.durations_ns["wait"] for s in found] == [ns(10), ns(10)]
+    assert [s.durations_ns["wait"] for s in found] == [
+        ns(30),
+        ns(30),
+    ]  # the one that answered; what came before it was a hop
     assert all("batch" not in s.durations_ns for s in found)
+    assert [s.durations_ns["call"] for s in found] == [c.total_ns for c in whole_calls(rows)]
 
 
 def test_two_ways_to_make_a_batch_are_compared_by_their_last_call() -> None:

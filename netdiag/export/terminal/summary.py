@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from netdiag.export.terminal.blocks import digits_for
+from netdiag.export.terminal.calls import calls_of_several_attempts
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
@@ -20,13 +21,15 @@ from netdiag.sanitise import one_line
 from netdiag.stats.distribution import FIRST_ROUND, NEEDED
 from netdiag.units import format_bytes, format_ms_readably
 
-_ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", "first_event", "first_token")
+_FIRSTS = {"first_event": "1st event", "first_token": "1st token"}
+_CALLS = {"call": "call", "call_first_token": "call 1st"}
+_ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", *_FIRSTS, *_CALLS)
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
 _UNREAD = str(Outcome.UNKNOWN)
 _ENOUGH_FOR_SHARES = 10
 _AT_ONCE = re.compile(r"\bk\d+\b")
-_TITLES = {"unattributed": "unattr.", "first_event": "1st event", "first_token": "1st token"}
+_TITLES = {"unattributed": "unattr.", **_FIRSTS, **_CALLS}
 
 
 @plain(frozen=True, slots=True)
@@ -47,15 +50,18 @@ def summary(page: Page, analysis: Analysis) -> None:
     arms = [s for s in every if s.n]
     if not arms or (len(arms) == len(every) == 1 and arms[0].n == 1):  # one request is no distribution
         _only_outcomes(page, every if len(analysis.exchanges) > 1 else [])
+        calls_of_several_attempts(page, analysis)
         return
     phases = _phases(arms)
     digits = _digits(arms)
     lines = [line for statistics in arms for line in _arm_lines(statistics, phases, digits)]
     lines += list(_comparison_lines(analysis.comparisons, phases))
     _table(page, phases, lines)
+    _definitions(page, phases)
     _verdicts(page, analysis.comparisons)
     for statistics in every:
         _outcomes(page, statistics)
+    calls_of_several_attempts(page, analysis)
     _first_rounds(page, every)
     _withheld_quantiles(page, arms)
 
@@ -137,6 +143,18 @@ def _table(page: Page, phases: Sequence[str], lines: Sequence[_Line]) -> None:
         page.line((_UNIT.strip(), MUTED))
 
 
+def _definitions(page: Page, phases: Sequence[str]) -> None:
+    """From where the columns count that tools define in different ways (the lines under a stream count from its first octet sent)."""
+    firsts = [title for name, title in _FIRSTS.items() if name in phases]
+    if firsts:
+        page.wrapped(0, (f"{', '.join(firsts)}: from the beginning of the request, set-up and queue included", MUTED))
+    if "call" in phases:
+        token = " (call 1st: to its first token)" if "call_first_token" in phases else ""
+        page.wrapped(
+            0, (f"call: all attempts and the pauses between{token}; the rest: the attempt that answered", MUTED)
+        )
+
+
 def _folds(widths: Sequence[int], room: int) -> Iterator[list[int]]:
     fold: list[int] = []
     for index, width in enumerate(widths):
@@ -150,7 +168,7 @@ def _folds(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
     for c in comparisons:
-        if not (c.primary or c.quantity in ("total", "batch")):
+        if not (c.primary or c.quantity in ("total", "call", "batch")):
             continue
         interval = f" [{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]" if c.lo_ns is not None and c.hi_ns is not None else ""
         needed = c.pairs_needed if c.verdict == "cannot-tell" else None
@@ -173,11 +191,14 @@ def _outcomes(page: Page, statistics: Statistics) -> None:
         page.wrapped(0, (f"{arm_name(statistics.arm)}: the status of {unread:,} cannot be read", MUTED))
     if bad:
         listed = ", ".join(_failures(statistics, name, count) for name, count in bad.items())
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: {statistics.outcomes.get('ok', 0):,} ok, {listed}", BAD))
+        ok = statistics.outcomes.get("ok", 0)
+        known = f"{ok:,} ok, " if ok or not unread else ""  # where no status can be read, none is known to be ok
+        page.wrapped(0, (f"{arm_name(statistics.arm)}: {known}{listed}", BAD))
     if statistics.throughput is not None and _tells(statistics.throughput, statistics.arm):
         page.wrapped(0, f"{arm_name(statistics.arm)}: {_throughput(statistics.throughput)}")
-    # Failures are counted above, first rounds below; what else is left out although it succeeded needs its reason.
-    unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in bad and e.reason != FIRST_ROUND]
+    # Failures are counted above, first rounds and redirects below; what else is left out although it succeeded needs its reason.
+    explained = {*bad, FIRST_ROUND.partition(" ")[0], "redirect"}
+    unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in explained]
     if unexplained:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
         more = f"; and {len(unexplained) - 5} more" if len(unexplained) > 5 else ""
