@@ -115,23 +115,14 @@ def _in_order_of_appearance(order: Int64, begins: Int64) -> tuple[Int64, Int64]:
 
 def _by_side(packets: Packets, order: Int64, starts: Int64, client: UInt8, known_by: UInt8, buffer: Buffer) -> Flows:
     """Split every connection's rows into the client's, then the server's, each in file order, without sorting."""
-    total, count = len(order), len(starts) - 1
-    connection = np.repeat(np.arange(count, dtype=np.int32), np.diff(starts))
-    server = (packets.direction[order] ^ client[connection]).astype(np.bool_)
-    servers_before = np.concatenate(([0], np.cumsum(server)))
-    place = np.arange(total)
-    server_rank = servers_before[:-1] - servers_before[starts[:-1]][connection]
-    begin = starts[:-1][connection]
-    client_rank = place - begin - server_rank
-    split = starts[1:] - (servers_before[starts[1:]] - servers_before[starts[:-1]])
-    target = np.where(server, split[connection] + server_rank, begin + client_rank)
-    peer = np.where(server, begin + client_rank, split[connection] + server_rank) - 1
-    peer[np.where(server, client_rank, server_rank) == 0] = NONE
-    rows, peer_row = np.empty_like(order), np.empty_like(order)
-    rows[target], peer_row[target] = order, peer
-    bounds = np.empty(2 * count + 1, np.int64)
+    counts = np.diff(starts)
+    connection = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    from_server = packets.direction[order] != np.repeat(client, counts)
+    servers_before = np.concatenate(([0], np.cumsum(from_server)))
+    rows, peer_row, split = _split(order, starts, from_server, servers_before)
+    bounds = np.empty(2 * len(counts) + 1, np.int64)
     bounds[0::2], bounds[1::2] = starts, split
-    side = np.repeat(np.tile(np.array([0, 1], np.uint8), count), np.diff(bounds))
+    side = np.repeat(np.tile(np.array([0, 1], np.uint8), len(counts)), np.diff(bounds))
     stream = connection.astype(np.int64) * 2 + side
     return Flows(
         packets=without_padding(packets.take(rows), stream, buffer),
@@ -142,6 +133,33 @@ def _by_side(packets: Packets, order: Int64, starts: Int64, client: UInt8, known
         client_known_by=known_by,
         peer_row=peer_row,
     )
+
+
+def _split(order: Int64, starts: Int64, from_server: Bool, servers_before: Int64) -> tuple[Int64, Int64, Int64]:
+    """``order`` by side, the ``peer_row`` of each (as ``Flows``), and where the server's rows of each connection begin.
+
+    The rows of one sender stay in their order, so each only moves by as many places as the other sender's rows that it passes.
+    """
+    first = servers_before[starts[:-1]]
+    servers = servers_before[starts[1:]] - first
+    split = starts[1:] - servers
+    rows, peer_row = np.empty_like(order), np.empty_like(order)
+
+    at = np.flatnonzero(~from_server)
+    clients = split - starts[:-1]
+    behind = np.repeat(first, clients)
+    target = np.arange(len(at)) + behind
+    rows[target] = order[at]
+    seen = servers_before[at]
+    peer_row[target] = np.where(seen > behind, seen + np.repeat(split - first - 1, clients), NONE)
+
+    at = np.flatnonzero(from_server)
+    number = np.arange(len(at))
+    target = number + np.repeat(split - first, servers)
+    rows[target] = order[at]
+    peer = at - number - 1 + np.repeat(first, servers)
+    peer_row[target] = np.where(peer >= np.repeat(starts[:-1], servers), peer, NONE)
+    return rows, peer_row, split
 
 
 def _nothing(packets: Packets, buffer: Buffer) -> Flows:

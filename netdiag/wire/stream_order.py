@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from netdiag.wire.kept import kept_by_argument
 from netdiag.wire.tables import Int64, Segments, TlsRecords
 
 
@@ -18,8 +19,9 @@ def in_stream_order(segments: Segments) -> Int64:
     return rows[np.lexsort((offset, stream))]
 
 
+@kept_by_argument
 def streams_of(table: Segments | TlsRecords) -> Int64:
-    """``2 × connection + direction`` of each row."""
+    """``2 × connection + direction`` of each row; computed once, as most passes over a table begin with it."""
     return table.connection.astype(np.int64) * 2 + table.direction
 
 

@@ -161,7 +161,7 @@ class SegmentKind(IntEnum):
     """RFC 8985 section 7."""
 
 
-@plain(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class Segments(Table):
     """One row per TCP segment with payload, sorted by (connection, direction, file order).
 
@@ -187,7 +187,7 @@ class Segments(Table):
     """First octet of this segment that no earlier segment had; equals ``stream_offset`` for new ones, the end when it has none."""
 
 
-@plain(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class TlsRecords(Table):
     """One row per TLS record, sorted by (connection, direction, stream_offset)."""
 

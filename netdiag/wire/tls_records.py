@@ -29,7 +29,7 @@ _PROOF = 3
 """Headers in a row that make a stream TLS whose handshake was not captured."""
 
 
-@plain(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class ChainedRecords(TlsRecords):
     """TLS records that remember where their content lies."""
 
