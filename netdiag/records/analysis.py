@@ -65,12 +65,14 @@ class Analysis:
         return polars.DataFrame(self.to_dicts(table), infer_schema_length=None)
 
     def to_pandas(self, table: str) -> pandas.DataFrame:
-        """A pandas frame of a table; needs the extra ``tables``."""
+        """A pandas frame of a table; needs the extra ``tables``. Columns of integers stay integers where some are unknown (``<NA>``): as the
+        floats that pandas would make of them, instants would be off by up to 128 ns."""
         try:
             import pandas
         except ImportError as error:
             raise _missing_extra("pandas") from error
-        return pandas.DataFrame(self.to_dicts(table))
+        columns = _columns(self.to_dicts(table))
+        return pandas.DataFrame({name: _pandas_column(values, pandas) for name, values in columns.items()})
 
     def __repr__(self) -> str:
         return (
@@ -82,6 +84,19 @@ class Analysis:
         from netdiag.records.markup import summary_html
 
         return summary_html(repr(self), self.exchanges)
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows may lack keys: where a nested record is None, its fields are not there."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _pandas_column(values: list[Any], pandas: Any) -> Any:
+    kinds = {type(value) for value in values}
+    if kinds == {int, type(None)}:
+        return pandas.array(values, dtype="Int64")
+    return pandas.array(values, dtype="boolean") if kinds == {bool, type(None)} else values
 
 
 def _missing_extra(package: str) -> Exception:
