@@ -29,6 +29,8 @@ class Input:
 def inputs(paths: Iterable[str]) -> Iterator[Input]:
     """Files as given; every regular, visible file of a folder, sorted, at any depth. Links inside folders are not followed."""
     for path in paths:
+        if not path:  # a variable that is not set, most likely; Path would take it for the current folder
+            raise UsageError("a file name is empty")
         if path != STANDARD_INPUT and Path(path).is_dir():
             yield from (Input(str(found), from_folder=True) for found in _files_of(Path(path)))
         else:

@@ -154,7 +154,7 @@ def _field_texts(cls: type) -> dict[str, str]:
 @lab.command("list")
 @common_options
 def list_() -> None:
-    """List the scenarios that come with netdiag, and where each can be run."""
+    """List the scenarios, and where each can be run."""
     from netdiag.cli.console import ascii_only, show, width_of
     from netdiag.export.terminal.page import MUTED, STRONG, Page
     from netdiag.lab.scenario import bundled, bundled_names
@@ -173,7 +173,7 @@ def list_() -> None:
 @click.argument("scenario")
 @common_options
 def show(scenario: str) -> None:
-    """Print a scenario as it is written (TOML): a beginning for one of your own."""
+    """Print a scenario (TOML), to begin your own with."""
     from netdiag.lab.scenario import bundled_text
 
     click.echo(bundled_text(scenario), nl=False)
@@ -187,7 +187,7 @@ def show(scenario: str) -> None:
 @click.option("--without-keys", is_flag=True, help="T0: analyse as if the keys were not there.")
 @common_options
 def run(scenario: str, tier: str, trials: int, output: Path | None, without_keys: bool) -> None:
-    """Run a scenario, analyse it, and print truth beside what netdiag says.
+    """Run a scenario; print truth beside what netdiag says.
 
     SCENARIO is a name from the list, or a TOML file. On T0 its packets are written without a network; on T1 a real server answers a real
     probe on loopback; on T2 both are in network namespaces with the scenario's path and name server between them.
@@ -225,7 +225,9 @@ def run(scenario: str, tier: str, trials: int, output: Path | None, without_keys
 @click.option("-n", "--trials", default=3, show_default=True, type=click.IntRange(min=1), help="Calls on T1 and T2.")
 @common_options
 def score(tiers: tuple[str, ...], seed: int, seeds: int, names: tuple[str, ...], doses: bool, trials: int) -> int:
-    """Measure the analysis against the truth: errors per phase, and where injected time landed.
+    """Measure the analysis against the truth.
+
+    Errors per phase, and where injected time landed.
 
     A tier that cannot be run here is left out, with the reason.
 

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 import netdiag
+from netdiag.cli.streams import fill_closed_streams
 from netdiag.errors import NetdiagError
 
 EXIT_USAGE = 64
@@ -105,6 +106,10 @@ def main() -> None:
     """Entry point of the installed command."""
     # A killed process must still run the code that ends captures and removes key logs.
     signal.signal(signal.SIGTERM, _terminated)
+    try:
+        fill_closed_streams()
+    except NetdiagError as error:
+        sys.exit(_complain(str(error), error.exit_code))
     cli.main()
 
 
@@ -162,6 +167,9 @@ def _complain(message: str, exit_code: int) -> int:
 
 
 def _complain_usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return EXIT_USAGE
     context = getattr(error, "ctx", None)
     hint = f"\nTry '{context.command_path} --help'." if context is not None else ""
     return _complain(error.format_message() + hint, EXIT_USAGE)
