@@ -198,18 +198,22 @@ class _Listener:
             self._dialogue.http_version = said.protocol
         elif tunnel.kind == "connect":
             self._dialogue.proxied = "connect"
-            self._inside(tunnel, _asked_first(leg.turns, tunnel.turn), layer)
+            self._inside(tunnel, leg, _asked_first(leg.turns, tunnel.turn), layer)
         else:
             self._dialogue.application = self._dialogue.application or tunnel.kind
 
-    def _inside(self, tunnel: Tunnel, asked: Turn, layer: int) -> None:
+    def _inside(self, tunnel: Tunnel, outside: Leg, asked: Turn, layer: int) -> None:
         """The target's own conversation behind a proxy's consent, ``asked`` for first by that turn."""
+        later = asked.ordinal > 0
+        marks = _proxy_marks(tunnel.turn, asked)
+        if not later and M.PROXY_ASKED in marks:
+            marks[M.PROXY_ASKED] = outside.marks.get(M.CLIENT_HELLO, marks[M.PROXY_ASKED])
         before = len(self._dialogue.legs)
         if layer < MOST_LAYERS:
-            self.octets(tunnel.client, tunnel.server, _proxy_marks(tunnel.turn, asked), layer + 1)
+            self.octets(tunnel.client, tunnel.server, marks, layer + 1)
         for leg in self._dialogue.legs[before:]:
             leg.server_name = leg.server_name or _host(tunnel.target)
-            leg.later |= asked.ordinal > 0
+            leg.later |= later
 
     def _socks(self, kind: str, asks: Peeked, answers: Peeked, marks: Marks, layer: int) -> None:
         self._dialogue.proxied = kind

@@ -15,7 +15,7 @@ from netdiag.wire.record_view import TlsRecordView
 from tests.support import h2_bytes
 from tests.support.dns_bytes import answer, message
 from tests.support.http_bytes import MS, head, mutate, packet_at, stream
-from tests.support.tls_peers import Conversation, converse
+from tests.support.tls_peers import Conversation, Pair, converse
 
 M = Milestone
 
@@ -92,6 +92,20 @@ def test_tls_inside_a_connect_tunnel_without_keys_is_left_to_the_grammar() -> No
     assert (client[0].content_type, server[0].content_type) == (22, 22)
     assert dialogue.session is not None
     assert not dialogue.session.decrypted
+
+
+def test_the_handshake_with_a_proxy_is_part_of_asking_it() -> None:
+    pair = Pair().handshake()
+    for side, octets_sent in (("client", CONNECT), ("server", ESTABLISHED), ("client", GET), ("server", OK)):
+        pair.send(side, octets_sent)
+    dialogue = listen_tls(
+        pair.from_client.records, pair.from_server.records, keylog=parse_keylog(pair.keylog_text), server_port=3128
+    )
+    assert paths(dialogue) == [[("CONNECT", None, 200)], [("GET", "/inside", 200)]]
+    outside, inside = (leg.marks for leg in dialogue.legs)
+    assert inside[M.PROXY_ASKED] == outside[M.CLIENT_HELLO]
+    assert inside[M.PROXY_READY].at > outside[M.TLS_FINISHED].at
+    assert M.CLIENT_HELLO not in inside
 
 
 def in_data(stream_id: int, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
