@@ -210,6 +210,11 @@ class Conversation:
         return wire_of(self.frames)
 
 
+def interleaved(*talks: Conversation) -> Wire:
+    """All conversations in one capture, by time."""
+    return wire_of(sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: frame[0]))
+
+
 def filled_window() -> Conversation:
     """The server fills the client's window of 1,280 octets and waits 40 ms for it to open."""
     talk = Conversation().opens()

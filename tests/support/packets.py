@@ -329,6 +329,15 @@ def pcapng(
 
 def window_of(packets: Iterable[Timed], *, link_type: int = 1) -> Window:
     """The one window of a small capture, over octets in memory."""
-    capture = open_capture(io.BytesIO(pcap(packets, link_type=link_type)))
-    (window,) = capture.windows()
+    return opened(pcap(packets, link_type=link_type))
+
+
+def opened(raw: bytes) -> Window:
+    """The one window of a small capture file."""
+    (window,) = open_capture(io.BytesIO(raw)).windows()
     return window
+
+
+def octets_at(window: Window, offset: int, count: int) -> bytes:
+    """What a packet's offsets point at."""
+    return bytes(window.buffer[offset : offset + count])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from netdiag.wire.options import sack_blocks, shows_tcp_header, syn_options, time_stamps
 from netdiag.wire.tables import NONE
-from tests.support.conversation import wire_of
+from tests.support.conversation import CLIENT, Conversation, wire_of
 from tests.support.packets import EPOCH_NS, SYN, ethernet, ipv4, ipv6, tcp
 
 MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 2, 3, 4, 5, 8
@@ -88,3 +88,10 @@ def test_the_first_two_sack_blocks(edges: list[int]) -> None:
 def test_both_ip_versions_show_their_tcp_header() -> None:
     wire = wire_of([(EPOCH_NS, ethernet(ipv4(tcp(b"x")))), (EPOCH_NS + 1, ethernet(ipv6(tcp(b"x"))))])
     assert shows_tcp_header(wire.packets, np.arange(2)).tolist() == [True, True]
+
+
+def test_a_malformed_option_list_ends_where_it_makes_no_sense() -> None:
+    talk = Conversation()
+    talk.packet(CLIENT, flags=SYN, options=b"\x02\x04\x05\xb4\x03\x00\x02\x04")
+    record = talk.wire().connection()
+    assert (record.sides.client.mss_bytes, record.sides.client.window_scale) == (1460, None)
