@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netdiag.wire.address import HASHED
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Bool, Buffer, Int64, Packets, UInt64
 
-_HASHED = np.uint64(1 << 63)
 _NO_KEY = np.uint64(2**64 - 1)
 
 
@@ -19,12 +19,12 @@ def told_apart(packets: Packets, order: Int64, new: Bool, buffer: Buffer) -> tup
 
     IPv4 keys hold address and port themselves and cannot collide. ``order`` and ``new`` group the rows by the present keys.
     """
-    hashed = ((packets.low | packets.high) & _HASHED) != 0
+    hashed = ((packets.low | packets.high) & HASHED) != 0
     if not hashed.any():
         return None
     places = np.flatnonzero(hashed[order])
     rows = order[places]
-    names = _endpoints(packets, rows, buffer)
+    names = _addresses(packets, rows, buffer)
     group = np.cumsum(new[places]) - 1
     stray = (names != names[np.flatnonzero(new[places])][group]).any(axis=1)
     if not stray.any():
@@ -36,13 +36,13 @@ def told_apart(packets: Packets, order: Int64, new: Bool, buffer: Buffer) -> tup
     return low, high
 
 
-def _endpoints(packets: Packets, rows: Int64, buffer: Buffer) -> NDArray[Any]:
-    """Both addresses and ports of each row as five words, the ``low`` endpoint's first.
+def _addresses(packets: Packets, rows: Int64, buffer: Buffer) -> NDArray[Any]:
+    """Both addresses of each row as four words, the ``low`` endpoint's first.
 
-    Ports are left 0 where the TCP header is not in this packet (later IP fragments): they share the hash of their first fragment.
+    Ports, which later IP fragments lack, need no comparison: the hash mixes the port of one address by a bijection, of which it keeps all
+    bits but one.
     """
     octets = Octets(buffer)
-    words = np.zeros((len(rows), 5), np.uint64)
     addresses = np.zeros((len(rows), 2, 16), np.uint8)
     network = packets.network_offset[rows]
     six = octets.rows(network, np.dtype("u1")) >> 4 == 6
@@ -52,5 +52,4 @@ def _endpoints(packets: Packets, rows: Int64, buffer: Buffer) -> NDArray[Any]:
         addresses[~six, :, :4] = octets.rows(network[~six] + 12, np.dtype("V8")).view(np.uint8).reshape(-1, 2, 4)
     swapped = packets.direction[rows] == 1
     addresses[swapped] = addresses[swapped][:, ::-1]
-    words[:, :4] = np.ascontiguousarray(addresses).view(np.uint64).reshape(-1, 4)
-    return words
+    return np.ascontiguousarray(addresses).view(np.uint64).reshape(-1, 4)

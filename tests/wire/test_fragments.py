@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +11,14 @@ from pathlib import Path
 import pytest
 
 from netdiag.capture.source import open_capture
-from netdiag.wire.connections import track
 from netdiag.wire.decode import Decoder, decode, dissect
-from netdiag.wire.endpoints import endpoints
 from netdiag.wire.fragments import MAX_PENDING
-from netdiag.wire.tables import Datagrams, Packets, Window
-from tests.support.encapsulations import ENCAPSULATIONS, SEQ
+from netdiag.wire.tables import Datagrams, Packets
+from tests.support.fragmenting import fragments_v4, fragments_v6, stream_of
 from tests.support.packets import (
     ACK,
     EPOCH_NS,
-    FIN,
     PSH,
-    SYN,
-    ethernet,
-    ipv4,
-    ipv6,
     pcap,
     tcp,
     timed,
@@ -37,44 +29,6 @@ from tests.support.tools import needs_tshark
 
 DATA = bytes(range(256)) * 10
 SEGMENT = tcp(DATA, seq=1000, flags=ACK | PSH, options=b"\x01\x01\x08\x0a" + bytes(8))
-
-
-def fragments_v4(payload: bytes, size: int, *, protocol: int = 6, identification: int = 9) -> list[bytes]:
-    """Ethernet frames with pieces of ``size`` octets (a multiple of 8)."""
-    return [
-        ethernet(
-            ipv4(
-                payload[start : start + size],
-                protocol=protocol,
-                identification=identification,
-                fragment=(0x2000 if start + size < len(payload) else 0) | start // 8,
-            )
-        )
-        for start in range(0, len(payload), size)
-    ]
-
-
-def fragments_v6(payload: bytes, size: int, *, protocol: int = 6, identification: int = 9) -> list[bytes]:
-    return [
-        ethernet(
-            ipv6(
-                struct.pack(">BBHI", protocol, 0, start | (start + size < len(payload)), identification)
-                + payload[start : start + size],
-                next_header=44,
-            )
-        )
-        for start in range(0, len(payload), size)
-    ]
-
-
-def stream_of(packets: Packets, window: Window) -> bytes:
-    """The payload that the rows carry, by sequence number."""
-    octets: dict[int, int] = {}
-    for row in range(len(packets)):
-        start = int(packets.payload_offset[row])
-        for index in range(int(packets.captured_payload_bytes[row])):
-            octets[(int(packets.seq[row]) + index) % 2**32] = window.buffer[start + index]
-    return bytes(octets[key] for key in sorted(octets))
 
 
 @pytest.mark.parametrize("make", [fragments_v4, fragments_v6])
@@ -97,42 +51,6 @@ def test_a_segment_in_fragments_is_the_same_stream(make, size: int, order: str) 
     last = packets.seq.astype(int) + packets.payload_bytes
     assert packets.flags[int(last.argmax())] & PSH
     assert decoded.not_decoded == {}
-
-
-def test_syn_with_data_counts_its_own_number_once() -> None:
-    frames = fragments_v4(tcp(b"q" * 100, seq=2**32 - 10, flags=SYN | FIN), 64)
-    packets = decode(window_of(timed(frames))).packets
-    assert packets.flags.tolist() == [SYN, FIN]
-    assert packets.seq.tolist() == [2**32 - 10, (2**32 - 10 + 1 + 44) % 2**32]
-    assert packets.payload_bytes.tolist() == [44, 56]
-
-
-def test_options_stay_reachable_when_the_first_fragment_holds_the_header() -> None:
-    window = window_of(timed(fragments_v4(SEGMENT, 512)))
-    packets = decode(window).packets
-    assert packets.header_bytes.tolist()[0] == 32
-    start = int(packets.payload_offset[0]) - 12
-    assert bytes(window.buffer[start : start + 4]) == b"\x01\x01\x08\x0a"
-    assert set(packets.header_bytes.tolist()[1:]) == {20}
-
-
-def test_a_header_in_fragments_shows_its_ports_and_arrives_with_the_last() -> None:
-    window = window_of(timed(fragments_v4(tcp(source_port=12345, destination_port=8080, seq=7, flags=SYN), 8)))
-    packets = decode(window).packets
-    flows = track(packets, window.buffer)
-    assert endpoints(flows, window.buffer).of(0) == (("10.0.0.1", 12345), ("10.0.0.2", 8080))
-    assert (packets.number.tolist(), packets.flags.tolist()) == ([3], [SYN])
-
-
-def test_a_header_cut_by_the_snap_length_inside_a_fragment_has_the_options_that_are_there() -> None:
-    frames = fragments_v4(SEGMENT, 512)
-    header_at = len(frames[0]) - 512
-    (window,) = open_capture(io.BytesIO(pcap(timed(frames), snap_bytes=header_at + 24))).windows()
-    packets = decode(window).packets
-    assert packets.header_bytes.tolist()[0] == 24
-    assert packets.captured_payload_bytes.tolist()[0] == 0
-    start = int(packets.payload_offset[0]) - 24
-    assert int.from_bytes(window.buffer[start : start + 2], "big") == 40000
 
 
 def test_incomplete_packets_are_counted_not_guessed() -> None:
@@ -195,25 +113,6 @@ def test_a_datagram_in_fragments_has_its_octets_beside_the_table() -> None:
         assert decoded.datagrams.payload_bytes.tolist() == [len(message)]
         assert decoded.datagrams.captured_payload_bytes.tolist() == [504]
         assert decoded.reassembled == {len(frames): message}
-
-
-def test_snap_cut_fragments_miss_octets() -> None:
-    frames = fragments_v4(SEGMENT, 512)
-    (window,) = open_capture(io.BytesIO(pcap(timed(frames), snap_bytes=200))).windows()
-    packets = decode(window).packets
-    assert packets.payload_bytes.sum() == len(DATA)
-    assert (packets.captured_payload_bytes < packets.payload_bytes).any()
-
-
-@pytest.mark.parametrize("name", ["gre", "vxlan", "6in4"])
-def test_tunnel_packets_in_fragments(name: str) -> None:
-    """The outer packet was too long: the inner TCP segment is found all the same."""
-    outer = ENCAPSULATIONS[name][1][14:]
-    protocol, inner = outer[9], outer[20:]
-    window = window_of(timed(fragments_v4(inner, 80, protocol=protocol)))
-    packets = decode(window).packets
-    assert int(packets.seq.min()) == SEQ
-    assert stream_of(packets, window) == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 @needs_tshark
