@@ -10,11 +10,25 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
+
+class _Sm4Gcm:
+    """RFC 8998, in the shape of the library's AEAD ciphers."""
+
+    def __init__(self, key: bytes) -> None:
+        self._algorithm = algorithms.SM4(key)
+
+    def encrypt(self, nonce: bytes, data: bytes, aad: bytes) -> bytes:
+        sealer = Cipher(self._algorithm, modes.GCM(nonce)).encryptor()
+        sealer.authenticate_additional_data(aad)
+        return sealer.update(data) + sealer.finalize() + sealer.tag
+
+
 _AEADS: dict[str, tuple[Any, int, type[hashes.HashAlgorithm]]] = {
     "TLS_AES_128_GCM_SHA256": (AESGCM, 16, hashes.SHA256),
     "TLS_AES_256_GCM_SHA384": (AESGCM, 32, hashes.SHA384),
     "TLS_CHACHA20_POLY1305_SHA256": (ChaCha20Poly1305, 32, hashes.SHA256),
     "TLS_AES_128_CCM_SHA256": (AESCCM, 16, hashes.SHA256),
+    "TLS_SM4_GCM_SM3": (_Sm4Gcm, 16, hashes.SM3),
 }
 
 

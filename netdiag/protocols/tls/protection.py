@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -18,9 +19,10 @@ from cryptography.hazmat.primitives.ciphers import algorithms as _current
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 
 from netdiag.protocols.tls.key_schedule import WriteKeys, expand_label
-from netdiag.protocols.tls.names import SSL3, TLS11, draft_of
+from netdiag.protocols.tls.names import SSL3, TLS11, TLS13, draft_of
 from netdiag.protocols.tls.suites import Bulk, Suite
 
+_GCM_TAG_BYTES = 16
 _OLD_HOME = "cryptography.hazmat.decrepit.ciphers.algorithms"
 """Where cryptography 43 and later keep what nobody should use any more."""
 
@@ -79,11 +81,25 @@ def label_prefix(version: int) -> bytes:
 
 
 def _aead(bulk: Bulk, key: bytes) -> Callable[[bytes, bytes, bytes], bytes]:
+    if bulk.algorithm == "SM4":
+        return _gcm(_algorithm("SM4", key))
     if bulk.mode == "gcm":
         return AESGCM(key).decrypt
     if bulk.mode == "ccm":
         return AESCCM(key, tag_length=bulk.tag_bytes).decrypt
     return ChaCha20Poly1305(key).decrypt
+
+
+def _gcm(algorithm: Any) -> Callable[[bytes, bytes, bytes], bytes]:
+    """GCM over a block cipher for which the library has no AEAD object (RFC 8998)."""
+
+    def decrypt(nonce: bytes, sealed: bytes, aad: bytes) -> bytes:
+        opener = Cipher(algorithm, modes.GCM(nonce)).decryptor()
+        opener.authenticate_additional_data(aad)
+        return opener.update(sealed[:-_GCM_TAG_BYTES]) + opener.finalize_with_tag(sealed[-_GCM_TAG_BYTES:])
+
+    Cipher(algorithm, modes.GCM(bytes(12))).decryptor()  # unsupported: say so now
+    return decrypt
 
 
 class Aead12:
@@ -195,12 +211,15 @@ class Cbc:
         self._iv = fragment[-self._block :] if len(fragment) == length else b""
 
 
+_CURRENT = ("AES", "SM4")
+
+
 def _algorithm(name: str, key: bytes) -> Any:
     """The library's algorithm of that name. Raises ``UnsupportedAlgorithm`` where it has none."""
     if name == "DES":  # three times the same key is single DES
         name, key = "TripleDES", key * 3
     try:
-        home: Any = _current if name == "AES" else import_module(_OLD_HOME)
+        home: Any = _current if name in _CURRENT else import_module(_OLD_HOME)
     except ImportError:
         home = _current
     algorithm = getattr(home, name, None)
@@ -265,13 +284,19 @@ class Null:
 
 
 def protection13(secret: bytes, suite: Suite, version: int) -> Protection | None:
-    """Protection under a TLS 1.3 traffic secret; None where netdiag or the library lacks the cipher."""
+    """Protection under a TLS 1.3 traffic secret; None where netdiag or the library lacks the cipher or the hash."""
     if suite.bulk is None or not suite.bulk.aead:
         return None
     try:
         return Aead13(secret, suite, suite.bulk, version)
-    except UnsupportedAlgorithm:
+    except (UnsupportedAlgorithm, ValueError):
         return None
+
+
+@lru_cache(maxsize=64)
+def opens13(suite: Suite) -> bool:
+    """Whether records of TLS 1.3 under this suite can be opened at all."""
+    return protection13(bytes(32), suite, TLS13) is not None
 
 
 def protection12(

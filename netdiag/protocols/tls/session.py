@@ -101,9 +101,8 @@ class Session(Negotiated):
         hello, suite, version = self.hello, self.suite, self.version or TLS13
         if hello is not None and suite is not None:
             secrets = self.keylog.of(hello.random) if self.keylog is not None else None
-            if secrets and suite.bulk is None:
-                self._note_unsupported(suite)
             if secrets:
+                self._note_if_unsupported(suite)
                 return keys.Tls13Keys(secrets, suite, version)
             if not hello.offers_ech:
                 return None
@@ -189,6 +188,12 @@ class Session(Negotiated):
             for direction in (self.client, self.server):
                 if MASTER not in direction.missing_labels:
                     direction.missing_labels.append(MASTER)
+
+    def _note_if_unsupported(self, suite: Suite) -> None:
+        from netdiag.protocols.tls.protection import opens13
+
+        if not opens13(suite):
+            self._note_unsupported(suite)
 
     def _note_unsupported(self, suite: Suite) -> None:
         if self.unsupported is None:

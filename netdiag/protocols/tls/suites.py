@@ -32,6 +32,7 @@ class Bulk:
 _BULKS = {
     "AES_128_GCM": Bulk("gcm", "AES", 16),
     "AES_256_GCM": Bulk("gcm", "AES", 32),
+    "SM4_GCM": Bulk("gcm", "SM4", 16),
     "AES_128_CCM": Bulk("ccm", "AES", 16),
     "AES_256_CCM": Bulk("ccm", "AES", 32),
     "AES_128_CCM_8": Bulk("ccm", "AES", 16, tag_bytes=8),
@@ -73,7 +74,7 @@ class Suite:
     cipher: str
     """As in the name: ``AES_128_GCM``."""
     bulk: Bulk | None
-    """None when netdiag cannot decrypt it (ARIA, GOST, unknown numbers)."""
+    """None when netdiag cannot decrypt it (ARIA, Camellia-GCM, SM4-CCM, GOST, unknown numbers)."""
     hash_name: str
     """hashlib's name of the hash in the suite's name: the MAC's for CBC and stream ciphers, the PRF's (HKDF's) for AEAD."""
 

@@ -45,7 +45,7 @@ def test_labels_and_associated_data_of_drafts(version: int, prefix: bytes, cover
 def test_what_is_not_available_is_none() -> None:
     aria = suite_of(0xC060)
     assert protection12(WriteKeys(b"", bytes(16), bytes(4)), aria, version=TLS12) is None
-    assert protection13(SECRET, suite_of(0x00C6), TLS13) is None
+    assert protection13(SECRET, suite_of(0x00C7), TLS13) is None
     assert protection13(SECRET, suite_of(0x002F), TLS13) is None
 
 
