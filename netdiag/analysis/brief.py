@@ -1,4 +1,4 @@
-"""Exchanges of regular HTTP/1 in brief: the instants that statistics and rankings ask for, as columns.
+"""Exchanges of regular HTTP connections in brief: the instants that statistics and rankings ask for, as columns.
 
 No turn, no mark and no record is made of them. Who asks for one gets it from its connection, heard then as any other is; the rules here are
 those of ``exchanges``, for the cases that need nothing but arithmetic.
@@ -6,21 +6,76 @@ those of ``exchanges``, for the cases that need nothing but arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from netdiag.analysis.exchange_columns import CODES as OUTCOME_CODES
 from netdiag.analysis.exchange_columns import MarkTable, arm_of
+from netdiag.analysis.exchanges import AT_ONCE_NS
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.outcomes import by_status
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.plain import plain
+from netdiag.protocols import proxy_protocol, sniff
+from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets
 from netdiag.wire.distinct import distinct
 from netdiag.wire.measure import Openings
-from netdiag.wire.tables import NONE, Bool, Int64, Table
+from netdiag.wire.tables import NONE, Int64, Table
 
 M = Milestone
-PROTOCOLS = tuple(f"http/1.{minor}" for minor in range(10))
+PROTOCOLS = (*(f"http/1.{minor}" for minor in range(10)), "h2")
 CODES = {protocol: code for code, protocol in enumerate(PROTOCOLS)}
+
+
+def told(client: Octets, server: Octets) -> Brief | None:
+    """The turns of a connection from all of its octets; None where it is not regular, or speaks something else."""
+    kind = _spoken(client.data[: sniff.PREFIX_BYTES], server.data[: sniff.PREFIX_BYTES])
+    if kind == "http/1":
+        from netdiag.protocols.http1_regular import turns as http1
+
+        return http1(client, server)
+    if kind == "h2":
+        from netdiag.protocols.http2.in_brief import turns as http2
+
+        return http2(client, server)
+    return None
+
+
+@lru_cache(maxsize=KEPT)
+def _spoken(client: bytes, server: bytes) -> str | None:
+    """As ``sniff.identify``; None behind a load balancer's header, too."""
+    return None if proxy_protocol.begins(client) else sniff.identify(client, server)
+
+
+class Instants(NamedTuple):
+    """When segments or records came, and in which packets they began."""
+
+    first_seen_at: Sequence[int]
+    last_seen_at: Sequence[int]
+    deliverable_at: Sequence[int]
+    packet: Sequence[int]
+
+
+class Chunks(NamedTuple):
+    """The chunks of one direction of a connection, by their rows."""
+
+    rows: Sequence[int]
+    at: Instants
+
+    def begins_before(self, chunk: int, other: Chunks, its: int) -> bool:
+        """Whether a chunk was surely first: by the capture's clock, and by the order of packets."""
+        row, its_row = self.rows[chunk], other.rows[its]
+        return (
+            self.at.packet[row] < other.at.packet[its_row]
+            and self.at.first_seen_at[row] < other.at.first_seen_at[its_row]
+        )
+
+    def latest_to(self, chunk: int) -> int:
+        """When the last one up to this chunk began."""
+        return max(self.at.first_seen_at[row] for row in self.rows[: chunk + 1])
 
 
 @plain(frozen=True, slots=True, kw_only=True)
@@ -41,25 +96,58 @@ class BriefTurns(Table):
     first_token_at: Int64
     first_visible_at: Int64
     client_hello_at: Int64
-    """Of the connection, as ``finished_at``."""
+    """Of the connection, as all that follows."""
     finished_at: Int64
+    settings_at: Int64
+    """The server's first SETTINGS were deliverable."""
 
-    def of(self, connections: Bool) -> BriefTurns:
-        """Those of some connections."""
-        return self if connections.all() else self.take(connections[self.connection])
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, ...]]) -> BriefTurns:
+        """From the values of each row."""
+        names = cls.__dataclass_fields__
+        columns = np.array(list(rows), np.int64).reshape(-1, len(names)).T
+        return cls(**dict(zip(names, columns, strict=True)))
 
 
-def heard_in_brief(table: BriefTurns, openings: Openings) -> Bool:
-    """Of each connection whether the rows tell all of its exchanges: no request was held back until another's set-up was over."""
-    told = np.zeros(len(openings), np.bool_)
-    told[table.connection] = True
+def rows_of(
+    connection: int, said: Brief, client: Chunks, server: Chunks, set_up: tuple[int, int]
+) -> list[tuple[int, ...]]:
+    """The rows of one connection, for ``BriefTurns.of``. None where an answer came before its request: it answers another one.
+
+    ``set_up``: when its ClientHello was sent, and its handshake was over.
+    """
+    settings_at = NONE if said.settings == NONE else server.at.deliverable_at[server.rows[said.settings]]
+    rows: list[tuple[int, ...]] = []
+    for ordinal, turn in enumerate(said.turns):
+        if _comes_too_soon(turn, client, server):
+            return []
+        sent_at = client.at.first_seen_at[client.rows[turn.request_first]]
+        sent_to = client.at.last_seen_at[client.rows[turn.request_last]]
+        deliverable_at, answers = server.at.deliverable_at, server.rows
+        moments = [NONE if chunk == NONE else deliverable_at[answers[chunk]] for chunk in turn.answer]
+        rows.append(
+            (connection, ordinal, CODES[turn.protocol], turn.status, sent_at, sent_to, *moments, *set_up, settings_at)
+        )
+    return rows
+
+
+def _comes_too_soon(turn: BriefTurn, client: Chunks, server: Chunks) -> bool:
+    """Whether the full decoders would meet the answer before the request: they take HTTP/2 by when its octets were seen, and of HTTP/1 what
+    surely comes before."""
+    if turn.protocol != "h2":
+        return server.begins_before(turn.response_first, client, turn.request_first)
+    return client.latest_to(turn.request_last) > server.at.first_seen_at[server.rows[turn.response_first]]
+
+
+def openers(table: BriefTurns, openings: Openings) -> dict[int, int]:
+    """Rows of exchanges that waited for the set-up of their connection's first, and that one's row; as ``exchanges`` has it."""
     opens = table.ordinal == 0
     first = np.flatnonzero(opens)
     paid = openings.syn_at[table.connection[first]] != NONE
     horizon = np.where(paid, _horizon(table, first, openings), ABSENT)
     place = np.cumsum(opens) - 1
-    told[table.connection[~opens & (table.request_first_at <= horizon[place])]] = False
-    return told
+    waited = np.flatnonzero(~opens & (table.request_first_at <= horizon[place]))
+    return dict(zip(waited.tolist(), first[place[waited]].tolist(), strict=True))
 
 
 def _horizon(table: BriefTurns, first: Int64, openings: Openings) -> Int64:
@@ -69,7 +157,9 @@ def _horizon(table: BriefTurns, first: Int64, openings: Openings) -> Int64:
     least = sum(np.where(half == NONE, 0, half) for half in halves)
     handshake = openings.handshake_rtt_ns[connection]
     rtt_ns = np.where(least == 0, np.where(handshake == NONE, 0, handshake), least)
-    return np.minimum(table.request_first_at[first] + rtt_ns, table.response_first_at[first])
+    settings_at = table.settings_at[first]
+    at_once = np.where(settings_at == NONE, ABSENT, settings_at + AT_ONCE_NS)
+    return np.minimum(np.maximum(table.request_first_at[first] + rtt_ns, at_once), table.response_first_at[first])
 
 
 def exchanges(table: BriefTurns, openings: Openings, first_id: int) -> MarkTable:

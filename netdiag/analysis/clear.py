@@ -1,39 +1,43 @@
-"""Connections in clear that speak regular HTTP/1 from their first octet to their last: their exchanges in brief.
+"""Connections in clear that speak regular HTTP from their first octet to their last: their exchanges in brief.
 
 Nothing else is made per connection, and nothing per packet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from netdiag.analysis.brief import CODES, BriefTurns
+from netdiag.analysis.brief import BriefTurns, Chunks, Instants, rows_of, told
 from netdiag.plain import plain
-from netdiag.protocols.http1_regular import Octets, RegularTurn, turns
+from netdiag.protocols.brief_turn import Octets
 from netdiag.wire.stream_order import in_stream_order, streams_of
-from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
+from netdiag.wire.tables import NONE, Bool, Buffer, Segments
 
 MOST_BYTES = 4 << 20
 """A direction with more octets is not put together in one piece; what a connection costs does not matter beside them."""
-_COLUMNS = ("connection", "ordinal", *RegularTurn._fields)
 
 
 def clear_turns(buffer: Buffer, segments: Segments, candidates: Bool) -> BriefTurns:
     """The exchanges of those candidates (by connection number) that are regular."""
     streams = _Streams.of(segments, len(candidates))
     whole = streams.whole.reshape(-1, 2).all(axis=1) & candidates
-    found = [row for i in np.flatnonzero(whole).tolist() for row in _rows(buffer, streams, i)]
-    return _timed(np.array(found, np.int64).reshape(-1, len(_COLUMNS)), segments, streams)
+    return BriefTurns.of(row for i in np.flatnonzero(whole).tolist() for row in _rows(buffer, streams, i))
+
+
+def _rows(buffer: Buffer, streams: _Streams, connection: int) -> list[tuple[int, ...]]:
+    sides = 2 * connection, 2 * connection + 1
+    said = told(*(streams.octets(buffer, side) for side in sides))
+    if said is None:
+        return []
+    client, server = (streams.chunks(side) for side in sides)
+    return rows_of(connection, said, client, server, (NONE, NONE))
 
 
 @plain(frozen=True, slots=True, kw_only=True)
 class _Streams:
     """The new octets of every direction: row by row in stream order."""
 
-    rows: Int64
-    """Of the segments."""
+    at: Instants
     bounds: list[int]
     """``bounds[s]:bounds[s + 1]`` are the pieces of stream ``s``."""
     begins: list[int]
@@ -59,8 +63,10 @@ class _Streams:
             (new != follows) | (segments.captured_bytes[rows] - ahead < size) | (segments.deliverable_at[rows] == NONE)
         )
         odd |= new + size > MOST_BYTES
+        seen_at = segments.seen_at[rows].tolist()
+        times = segments.deliverable_at[rows].tolist(), segments.packet[rows].tolist()
         return cls(
-            rows=rows,
+            at=Instants(seen_at, seen_at, *times),
             bounds=bounds.tolist(),
             begins=begins.tolist(),
             stops=(begins + size).tolist(),
@@ -74,37 +80,6 @@ class _Streams:
         places = zip(self.begins[first:last], self.stops[first:last], strict=True)
         return Octets(b"".join([buffer[begin:stop] for begin, stop in places]), self.ends[first:last])
 
-
-def _rows(buffer: Buffer, streams: _Streams, connection: int) -> Iterator[tuple[int, ...]]:
-    """The values of ``_COLUMNS`` of each turn, chunks by their places in the streams' rows."""
-    found = turns(streams.octets(buffer, 2 * connection), streams.octets(buffer, 2 * connection + 1))
-    asks, answers = streams.bounds[2 * connection : 2 * connection + 2]
-    for ordinal, turn in enumerate(found or ()):
-        protocol, status, *chunks = turn
-        asked = [asks + chunk for chunk in chunks[:2]]
-        answered = [chunk if chunk == NONE else answers + chunk for chunk in chunks[2:]]
-        yield connection, ordinal, CODES[protocol], status, *asked, *answered
-
-
-def _timed(table: Int64, segments: Segments, streams: _Streams) -> BriefTurns:
-    """Instants in place of chunks. Connections in which an answer came before its request are left out: it answers another one."""
-    seen_at, packet = segments.seen_at[streams.rows], segments.packet[streams.rows]
-    deliverable_at = np.append(segments.deliverable_at[streams.rows], NONE)
-    connection, asked, answered = table[:, 0], table[:, 4], table[:, 6]
-    early = (packet[answered] < packet[asked]) & (seen_at[answered] < seen_at[asked])
-    found = BriefTurns(
-        connection=connection,
-        ordinal=table[:, 1],
-        protocol=table[:, 2],
-        status=table[:, 3],
-        request_first_at=seen_at[asked],
-        request_last_at=seen_at[table[:, 5]],
-        response_first_at=deliverable_at[answered],
-        response_last_at=deliverable_at[table[:, 7]],
-        first_event_at=deliverable_at[table[:, 8]],
-        first_token_at=deliverable_at[table[:, 9]],
-        first_visible_at=deliverable_at[table[:, 10]],
-        client_hello_at=np.full(len(table), NONE),
-        finished_at=np.full(len(table), NONE),
-    )
-    return found.take(~np.isin(connection, connection[early])) if early.any() else found
+    def chunks(self, stream: int) -> Chunks:
+        """When they came."""
+        return Chunks(range(self.bounds[stream], self.bounds[stream + 1]), self.at)

@@ -1,4 +1,4 @@
-"""TLS connections that the keys open from end to end and that speak regular HTTP/1 inside: their exchanges in brief.
+"""TLS connections that the keys open from end to end and that speak regular HTTP inside: their exchanges in brief.
 
 Handshakes are judged by columns; what is left per connection is to take off the protection and to find the messages.
 """
@@ -10,9 +10,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from netdiag.analysis.brief import CODES, BriefTurns
+from netdiag.analysis.brief import BriefTurns, Chunks, Instants, rows_of, told
 from netdiag.plain import plain
-from netdiag.protocols.http1_regular import Octets, turns
+from netdiag.protocols.brief_turn import Octets
 from netdiag.protocols.tls.keylog import MASTER, KeyLog
 from netdiag.protocols.tls.names import TLS13, ContentType
 from netdiag.protocols.tls.regular import Handshakes, regular_handshakes
@@ -29,7 +29,6 @@ MOST_BYTES = 4 << 20
 """A direction with more octets is heard as it comes; what a connection costs does not matter beside them."""
 _RANDOM = slice(6, 38)
 """Of a ClientHello with the message's header."""
-_COLUMNS = tuple(BriefTurns.__dataclass_fields__)
 
 
 def keyed_turns(
@@ -38,9 +37,7 @@ def keyed_turns(
     """The exchanges of those candidates (by connection number) that are regular."""
     handshakes, own = regular_handshakes(buffer, segments, records, candidates)
     sessions = _Sessions(buffer, segments, own, handshakes, keylog)
-    found = [row for session in sessions.whole for row in _rows(sessions, session)]
-    columns = np.array(found, np.int64).reshape(-1, len(_COLUMNS)).T
-    return BriefTurns(**dict(zip(_COLUMNS, columns, strict=True)))
+    return BriefTurns.of(row for session in sessions.whole for row in _rows(sessions, session))
 
 
 class _Sessions:
@@ -65,15 +62,9 @@ class _Sessions:
         self._kind: list[int] = records.content_type.tolist()
         self._wire_version: list[int] = records.version.tolist()
         self._length, self._place = records.length.tolist(), records.content_offset.tolist()
-        self.first_seen_at: list[int] = records.first_seen_at.tolist()
-        self.last_seen_at: list[int] = records.last_seen_at.tolist()
-        self.deliverable_at: list[int] = records.deliverable_at.tolist()
-        self._packet: list[int] = records.first_packet.tolist()
+        times = records.first_seen_at, records.last_seen_at, records.deliverable_at, records.first_packet
+        self.at = Instants(*(column.tolist() for column in times))
         self._spread = _spread(buffer, segments, records)
-
-    def is_before(self, row: int, other: int) -> bool:
-        """Whether a record surely began before another one (as ``http1`` has it)."""
-        return self._packet[row] < self._packet[other] and self.first_seen_at[row] < self.first_seen_at[other]
 
     def opened(self, session: int) -> tuple[_Side, _Side] | None:
         """What both sides said; None where the session does not open from end to end."""
@@ -152,9 +143,9 @@ class _Side:
         """What it said."""
         return Octets(b"".join(self.contents), list(accumulate(map(len, self.contents))))
 
-    def row(self, chunk: int) -> int:
-        """Of the record with a chunk of it."""
-        return self.begin + self.places[chunk]
+    def chunks(self, at: Instants) -> Chunks:
+        """When it came."""
+        return Chunks([self.begin + place for place in self.places], at)
 
 
 def _sides(begins: tuple[int, int], opened: tuple[Opened, Opened] | None) -> tuple[_Side, _Side] | None:
@@ -162,26 +153,15 @@ def _sides(begins: tuple[int, int], opened: tuple[Opened, Opened] | None) -> tup
 
 
 def _rows(sessions: _Sessions, session: int) -> list[tuple[int, ...]]:
-    """The values of ``_COLUMNS`` of each turn. None of a connection in which an answer came before its request: it answers another one."""
     sides = sessions.opened(session)
-    found = None if sides is None else turns(sides[0].octets(), sides[1].octets())
-    if sides is None or not found:
+    said = None if sides is None else told(sides[0].octets(), sides[1].octets())
+    if sides is None or said is None:
         return []
     client, server = sides
-    set_up = sessions.first_seen_at[sessions.begins[2 * session]], _finished_at(sessions, client, server)
-    rows: list[tuple[int, ...]] = []
-    for ordinal, turn in enumerate(found):
-        protocol, status, asked, asked_to, answered, *_ = turn
-        first, last, reply = client.row(asked), client.row(asked_to), server.row(answered)
-        if sessions.is_before(reply, first):
-            return []
-        sent = sessions.first_seen_at[first], sessions.last_seen_at[last]
-        moments = (NONE if chunk == NONE else sessions.deliverable_at[server.row(chunk)] for chunk in turn[4:])
-        rows.append((sessions.connection[session], ordinal, CODES[protocol], status, *sent, *moments, *set_up))
-    return rows
-
-
-def _finished_at(sessions: _Sessions, client: _Side, server: _Side) -> int:
-    """The later of: the client's Finished sent, the server's deliverable."""
-    sent_at = sessions.last_seen_at[client.begin + client.finished]
-    return max(sent_at, sessions.deliverable_at[server.begin + server.finished])
+    at = sessions.at
+    # The later of: the client's Finished sent, the server's deliverable.
+    finished_at = max(
+        at.last_seen_at[client.begin + client.finished], at.deliverable_at[server.begin + server.finished]
+    )
+    set_up = at.first_seen_at[sessions.begins[2 * session]], finished_at
+    return rows_of(sessions.connection[session], said, client.chunks(at), server.chunks(at), set_up)

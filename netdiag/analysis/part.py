@@ -1,6 +1,6 @@
 """Connections of a capture, whole: from their packets to what they said. Records are made when asked for.
 
-Connections that the grammar can judge by columns alone (``sealed``) cost nothing per connection, and regular HTTP/1 (``brief``) little; all
+Connections that the grammar can judge by columns alone (``sealed``) cost nothing per connection, and regular HTTP (``brief``) little; all
 others are heard one by one.
 """
 
@@ -127,9 +127,12 @@ class Part:
         if self._row:
             tables.append(self._of_sealed())
         if self._brief is not None:
-            from netdiag.analysis.brief import exchanges as exchanges_in_brief
+            from netdiag.analysis import brief
 
-            tables.append(exchanges_in_brief(self._brief, self._table.openings, self._first_id))
+            first = sum(map(len, tables))
+            tables.append(brief.exchanges(self._brief, self._table.openings, self._first_id))
+            waited = brief.openers(self._brief, self._table.openings)
+            openers.update((first + row, first + opener) for row, opener in waited.items())
         return PartFacts(
             exchanges=MarkTable.concat(tables),
             openers=openers,
@@ -200,7 +203,7 @@ class Part:
         return i < len(self._told) and bool(self._told[i])
 
     def _in_brief(self, buffer: Buffer, segments: Segments, records: ChainedRecords) -> tuple[BriefTurns | None, Bool]:
-        """The exchanges of regular HTTP/1 connections, and of each connection that speaks whether it is one of them."""
+        """The exchanges of regular HTTP connections, and of each connection that speaks whether it is one of them."""
         found: list[BriefTurns] = []
         clear = self._ears.speaks & ~self._ears.encrypted
         if clear.any():
@@ -212,13 +215,12 @@ class Part:
             from netdiag.analysis.keyed import keyed_turns
 
             found.append(keyed_turns(buffer, segments, records, self._ears.encrypted, keylog))
+        told = np.zeros_like(clear)
         if not found:
-            return None, np.zeros_like(clear)
-        from netdiag.analysis.brief import BriefTurns, heard_in_brief
-
-        table = BriefTurns.concat(found)
-        told = heard_in_brief(table, self._table.openings)[: len(clear)]
-        return table.of(told), told
+            return None, told
+        table = type(found[0]).concat(found)
+        told[table.connection] = True
+        return table, told
 
     def _server_port(self, i: int) -> int:
         return self._table.endpoints.server_port(i)

@@ -1,22 +1,19 @@
 """Whole HTTP/1 conversations in which nothing is out of the ordinary, read for the moments of their messages alone.
 
 Regular is what ``http1.decode`` would read without a remark: all octets are there, every head lies in one chunk, every request is answered,
-and each body's end is told by its own framing. Heads repeat from connection to connection, so what the same octets say is worked out once.
-Everything else is for ``http1``.
+and each body's end is told by its own framing. Heads repeat from connection to connection, so what the same octets say is worked out
+once. Everything else is for ``http1``.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from netdiag.protocols import http1_head as heads
-from netdiag.protocols import proxy_protocol, sniff
+from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets, firsts_of
 from netdiag.protocols.event_body import must_be_read, wants_report
-from netdiag.protocols.event_readers import reader_for
 from netdiag.protocols.first_events import FirstEvents
 from netdiag.protocols.headers import media_type
 from netdiag.protocols.http1_head import FieldSection, Framing
@@ -24,56 +21,25 @@ from netdiag.protocols.redact import redact_target
 from netdiag.protocols.stream_reader import end_of_head
 from netdiag.wire.tables import NONE
 
-_KEPT_HEADS = 1024
 _END = b"\r\n\r\n"
 _LONGEST_HEAD_BYTES = 2048
 """Longer ones are rarely repeated."""
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
 
-class Octets(NamedTuple):
-    """All octets of one direction, from its first one on."""
-
-    data: bytes
-    ends: Sequence[int]
-    """Where each chunk of them ends."""
-
-
-class RegularTurn(NamedTuple):
-    """One request and its answer: the chunks of the client's, and of the server's octets with the first and the last octet of each, and
-    those in which the first events ended (NONE without)."""
-
-    protocol: str
-    status: int
-    request_first: int
-    request_last: int
-    response_first: int
-    response_last: int
-    first_event: int = NONE
-    first_token: int = NONE
-    first_visible: int = NONE
-
-
-def turns(client: Octets, server: Octets) -> list[RegularTurn] | None:
-    """All turns of a connection; None where it is not regular (or speaks something else)."""
-    if not _speaks_http1(client.data[: sniff.PREFIX_BYTES], server.data[: sniff.PREFIX_BYTES]):
-        return None
+def turns(client: Octets, server: Octets) -> Brief | None:
+    """All turns of a connection; None where it is not regular."""
     asks, answers = _Messages(client), _Messages(server)
-    found: list[RegularTurn] = []
+    found: list[BriefTurn] = []
     while not asks.ended:
         turn = _turn(asks, answers)
         if turn is None:
             return None
         found.append(turn)
-    return found if answers.ended else None
+    return Brief(found) if answers.ended else None
 
 
-@lru_cache(maxsize=_KEPT_HEADS)
-def _speaks_http1(client: bytes, server: bytes) -> bool:
-    return not proxy_protocol.begins(client) and sniff.identify(client, server) == "http/1"
-
-
-def _turn(asks: _Messages, answers: _Messages) -> RegularTurn | None:
+def _turn(asks: _Messages, answers: _Messages) -> BriefTurn | None:
     head = asks.head()
     request = None if head is None else _request(head)
     if request is None:
@@ -88,25 +54,20 @@ def _turn(asks: _Messages, answers: _Messages) -> RegularTurn | None:
         return None
     answered = answers.chunk
     framing = Framing.EMPTY if request.is_head else response.framing
-    firsts = None if framing is Framing.EMPTY else _first_events(response.media)
+    firsts = None if framing is Framing.EMPTY else firsts_of(response.media)
     if framing is not Framing.EMPTY and not answers.pass_body(framing, response.length, firsts):
         return None
     told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
-    return RegularTurn(request.protocol, response.status, asked, asked_to, answered, answers.last_chunk, *told)
-
-
-def _first_events(media: str) -> FirstEvents | None:
-    reader = reader_for(media)
-    return None if reader is None else FirstEvents(reader)
+    return BriefTurn(request.protocol, response.status, asked, asked_to, answered, answers.last_chunk, *told)
 
 
 class _Messages:
     """One direction, read message by message."""
 
-    __slots__ = ("_at", "_data", "_ends", "chunk")
+    __slots__ = ("_at", "_data", "_octets", "chunk")
 
     def __init__(self, octets: Octets) -> None:
-        self._data, self._ends = octets
+        self._octets, self._data = octets, octets.data
         self._at = 0
         self.chunk = 0
         """The one with the octet at hand."""
@@ -119,14 +80,14 @@ class _Messages:
     @property
     def last_chunk(self) -> int:
         """The one with the octet read last."""
-        return bisect_right(self._ends, self._at - 1)
+        return self._octets.chunk(self._at - 1)
 
     def head(self) -> bytes | None:
         """The head that begins here; None where it does not end in the same chunk. ``chunk`` is the one it is in."""
         if self.ended:
             return None
-        self.chunk = bisect_right(self._ends, self._at)
-        end = self._data.find(_END, self._at, self._ends[self.chunk])
+        self.chunk = self._octets.chunk(self._at)
+        end = self._data.find(_END, self._at, self._octets.ends[self.chunk])
         if end < 0:
             return None
         head = self._data[self._at : end + len(_END)]
@@ -141,7 +102,7 @@ class _Messages:
         if self._at > len(self._data):
             return False
         if firsts is not None:
-            self._feed(firsts, begin, self._at)
+            self._octets.feed(firsts, begin, self._at)
         return True
 
     def _pass_chunks(self, firsts: FirstEvents | None) -> bool:
@@ -156,17 +117,9 @@ class _Messages:
                 self._at = at + 2
                 return True
             if firsts is not None and not firsts.told:
-                self._feed(firsts, begin, at)
+                self._octets.feed(firsts, begin, at)
             at += 2
         return False
-
-    def _feed(self, firsts: FirstEvents, begin: int, end: int) -> None:
-        """Content, piece by piece as it came."""
-        piece = bisect_right(self._ends, begin)
-        while begin < end and not firsts.told:
-            stop = min(end, self._ends[piece])
-            firsts.feed(self._data[begin:stop], piece)
-            begin, piece = stop, piece + 1
 
 
 class _Request(NamedTuple):
@@ -215,8 +168,8 @@ def _read_response(head: bytes) -> _Response | None:
     return _Response(status, section.delimiter, section.length, media_type(fields), is_report)
 
 
-_kept_request = lru_cache(maxsize=_KEPT_HEADS)(_read_request)
-_kept_response = lru_cache(maxsize=_KEPT_HEADS)(_read_response)
+_kept_request = lru_cache(maxsize=KEPT)(_read_request)
+_kept_response = lru_cache(maxsize=KEPT)(_read_response)
 
 
 def _request(head: bytes) -> _Request | None:

@@ -94,15 +94,16 @@ def test_two_requests() -> None:
     assert part.connections[0].http_version == "http/1.1"
 
 
-def test_a_request_sent_before_any_answer_could_cause_it_is_heard() -> None:
+def test_a_request_sent_before_any_answer_could_cause_it_waited_for_the_same_set_up() -> None:
     talk = Conversation().opens(rtt_ms=20)
     talk.client(GET)
     talk.after(1).client(GET)
     talk.after(50).server(OK)
     talk.server(OK)
     part = part_of(talk.closes())
-    assert not is_told(part)
+    assert is_told(part)
     assert part.facts().openers == {1: 0}
+    assert_told_as_heard(part)
 
 
 def test_an_answer_before_its_request_is_heard() -> None:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netdiag.analysis.brief import told
 from netdiag.analysis.stream_timing import first_times
 from netdiag.protocols import http1
-from netdiag.protocols.http1_regular import Octets, RegularTurn, turns
+from netdiag.protocols.brief_turn import BriefTurn, Octets
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.wire.chunk import Chunk, Moment
 from netdiag.wire.tables import NONE
@@ -25,8 +26,9 @@ def octets(chunks: Side) -> Octets:
     return Octets(b"".join(c.data for c in chunks), list(accumulate(len(c.data) for c in chunks)))
 
 
-def in_brief(client: Side, server: Side) -> list[RegularTurn] | None:
-    return turns(octets(client), octets(server))
+def in_brief(client: Side, server: Side) -> list[BriefTurn] | None:
+    said = told(octets(client), octets(server))
+    return None if said is None else said.turns
 
 
 def place(moment: Moment | None, chunks: Side) -> int:
@@ -44,7 +46,7 @@ def event_places(turn: Turn, server: Side) -> list[int]:
     return [next((i for i, c in enumerate(server) if c.first_packet in packets), NONE) for packets in found]
 
 
-def in_full(client: Side, server: Side) -> list[RegularTurn]:
+def in_full(client: Side, server: Side) -> list[BriefTurn]:
     said = http1.decode(client, server)
     assert said.anomalies == []
     assert not said.tunnels
@@ -56,7 +58,7 @@ def in_full(client: Side, server: Side) -> list[RegularTurn]:
         asked = [place(m, client) for m in (turn.request_first, turn.request_last)]
         answered = [place(m, server) for m in (turn.response_first, turn.response_last)]
         assert turn.status is not None
-        found.append(RegularTurn(turn.protocol, turn.status, *asked, *answered, *event_places(turn, server)))
+        found.append(BriefTurn(turn.protocol, turn.status, *asked, *answered, *event_places(turn, server)))
     return found
 
 
