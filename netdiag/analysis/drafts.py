@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from netdiag.analysis.flow_control import StreamWindows, held_ns
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Mark, Marks
 from netdiag.analysis.phases import Breakdown, split
@@ -37,8 +38,8 @@ class Draft:
     response_packet: int | None = None
     request_bytes: int | None = None
     response_bytes: int | None = None
-    closed_windows: tuple[tuple[int, int], ...] = ()
-    """HTTP/2: when the server might not send for want of flow-control window (RFC 9113 section 5.2)."""
+    windows: StreamWindows | None = None
+    """HTTP/2 flow control; None without it, or where the connection's beginning was not captured."""
     held_up: HeldUp | None = None
     """None where there are no packets."""
 
@@ -50,8 +51,11 @@ class Draft:
     def exchange(self, id: int, opener_id: int | None = None) -> Exchange:
         """The record under its id."""
         breakdown = split(self.marks, ended=self.ended)
+        if self.held_up is not None:
+            breakdown = breakdown._replace(phases=self.held_up.losses_in(breakdown.phases))
         path_ns, think_ns = wait_shares_ns(breakdown, self.connection)
-        turn, held = self.turn or NOTHING_READ, self.held_up
+        turn, held, windows = self.turn or NOTHING_READ, self.held_up, self.windows
+        interval = breakdown.started_at, breakdown.ended_at
         return Exchange(
             id=id,
             connection_id=None if self.connection is None else self.connection.id,
@@ -73,9 +77,11 @@ class Draft:
             **breakdown._asdict(),
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
-            loss_ns=None if held is None else held.loss_ns(breakdown.started_at, breakdown.ended_at),
-            loss_hi_ns=None if held is None else held.loss_hi_ns(breakdown.started_at, breakdown.ended_at),
-            window_ns=None if held is None else held.window_ns(breakdown.started_at, breakdown.ended_at),
+            loss_ns=None if held is None else held.loss_ns(*interval),
+            loss_hi_ns=None if held is None else held.loss_hi_ns(*interval),
+            window_ns=None if held is None else held.window_ns(*interval),
+            upload_window_ns=None if windows is None else held_ns(windows.uploads, *interval),
+            download_window_ns=None if windows is None else held_ns(windows.downloads, *interval),
             server_name=self.server_name,
             opener_id=opener_id,
             pushed=turn.pushed,
@@ -85,7 +91,8 @@ class Draft:
 
     def _around(self) -> Surroundings:
         rtt_ns = None if self.connection is None else path_rtt_ns(self.connection)
-        return Surroundings(rtt_ns=rtt_ns, held_up=self.held_up, closed_windows=self.closed_windows)
+        closed = () if self.windows is None else self.windows.closed
+        return Surroundings(rtt_ns=rtt_ns, held_up=self.held_up, closed_windows=closed)
 
 
 NOTHING_READ = Turn(ordinal=0, protocol="")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from netdiag.plain import plain
+from netdiag.records.timing import Phase
 from netdiag.wire.distinct import distinct
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -42,6 +46,10 @@ class HeldUp:
     def loss_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
         return self._overlap_ns(_LOSS, started_at, ended_at)
+
+    def losses_in(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
+        """The phases, each with how much of it is loss."""
+        return tuple(replace(phase, loss_ns=self.loss_ns(phase.started_at, phase.ended_at)) for phase in phases)
 
     def loss_hi_ns(self, started_at: int, ended_at: int) -> int | None:
         """With the silences that the sender's packet count alone tells from pauses: their loss cost at most this. None without any."""

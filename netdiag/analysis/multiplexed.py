@@ -13,11 +13,12 @@ from netdiag.analysis.dialogue import Leg
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.exchange_columns import CODES, MarkTable, arm_of, stream_times
 from netdiag.analysis.exchanges import draft_of, set_up_marks, turn_marks, waiting_until
+from netdiag.analysis.flow_control import FlowControl
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import Ending, by_status, ending_of
 from netdiag.analysis.phase_columns import ABSENT
-from netdiag.analysis.requests import ClosedWindows, settings_at
+from netdiag.analysis.requests import settings_at
 from netdiag.protocols.http2.columns.turns import ColumnTurns
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
@@ -39,7 +40,7 @@ class Multiplexed:
         self._name = None if connection.tls is None else connection.tls.sni
         self._set_up: Marks = {**set_up_marks(connection), **leg.marks}
         self._settings_at = settings_at(leg)
-        self._closed = ClosedWindows(leg)
+        self._flow_control = FlowControl(leg.http2, connection)
         self._quiet_since: Int64 | None = None
 
     def __len__(self) -> int:
@@ -74,7 +75,7 @@ class Multiplexed:
         turn = self._turns[row]
         draft = draft_of(self._connection, turn, self._marks_of(row, turn), self._ending(turn), row, self._name)
         draft.idle_before_ns = self._idle_ns(row, turn)
-        draft.closed_windows = self._closed.of(turn.stream_id)
+        draft.windows = self._flow_control.of(turn.stream_id)
         draft.held_up = self._held_up
         return draft
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from netdiag.analysis.dialogue import Dialogue, Leg
 from netdiag.analysis.drafts import Draft
 from netdiag.analysis.exchanges import drafts_of, set_up_marks
+from netdiag.analysis.flow_control import FlowControl
 from netdiag.analysis.held_up import HeldUp
 from netdiag.analysis.marks import Marks, Milestone
 from netdiag.analysis.outcomes import ending_without_a_turn
@@ -49,9 +50,10 @@ def requests_of(
                 upgraded=leg.upgraded,
                 settings_at=settings_at(leg),
             )
-            closed = ClosedWindows(leg)
-            for draft in read if closed else ():
-                draft.closed_windows = closed.of(None if draft.turn is None else draft.turn.stream_id)
+            if leg.http2 is not None:
+                flow_control = FlowControl(leg.http2, connection)
+                for draft in read:
+                    draft.windows = flow_control.of(None if draft.turn is None else draft.turn.stream_id)
             drafts += read
     if not drafts:
         drafts = _never_asked(connection, opening, dialogue, capture_ends_at, refusal)
@@ -64,32 +66,6 @@ def settings_at(leg: Leg) -> int | None:
     """When the server's first SETTINGS was deliverable; None without HTTP/2, or where it was not seen."""
     settings = None if leg.http2 is None else leg.http2.first_settings(SERVER)
     return None if settings is None else settings.moment.deliverable_at
-
-
-Span = tuple[int, int]
-
-
-class ClosedWindows:
-    """What kept the server from sending DATA of each stream, or of the whole connection: from when to when."""
-
-    def __init__(self, leg: Leg) -> None:
-        self._spans: dict[int, list[tuple[int, Span]]] = {}
-        """By stream, 0 for the connection; with each its place among all."""
-        for place, stall in enumerate(() if leg.http2 is None else leg.http2.stalls):
-            if stall.sender == SERVER and stall.until is not None:
-                span = stall.since.deliverable_at, stall.until.deliverable_at
-                self._spans.setdefault(stall.stream_id, []).append((place, span))
-        self._connection = tuple(span for _, span in self._spans.get(0, ()))
-
-    def __bool__(self) -> bool:
-        return bool(self._spans)
-
-    def of(self, stream_id: int | None) -> tuple[Span, ...]:
-        """Those that concern one stream, in their order."""
-        own = self._spans.get(stream_id or 0, ())
-        if not stream_id or not own:
-            return self._connection
-        return tuple(span for _, span in sorted([*self._spans.get(0, ()), *own]))
 
 
 def _set_up(opening: Marks, leg: Leg) -> Marks:

@@ -110,7 +110,12 @@ class Exchange:
     """An upper bound, where ``loss_ns`` may not be all: with the silences after which lost data came looking like new, which only the
     sender's packet count shows. None where nothing speaks for more than ``loss_ns``."""
     window_ns: int | None = None
-    """Time in this exchange during which the sender was stopped by a full or zero window."""
+    """Time in this exchange during which the sender was stopped by a full or zero window of TCP."""
+    upload_window_ns: int | None = None
+    """HTTP/2: time in this exchange during which the client could send no more of a body because the server's flow-control windows were
+    used up (RFC 9113 section 5.2). None without HTTP/2, and where the connection's beginning was not captured."""
+    download_window_ns: int | None = None
+    """The same of the server, which waited for the client's windows."""
     server_name: str | None = None
     """SNI, or the host where the exchange has no readable head."""
     opener_id: int | None = None

@@ -54,6 +54,8 @@ class Phase:
     hi_ns: int
     first_packet: int | None = None
     last_packet: int | None = None
+    loss_ns: int | None = None
+    """How much of it octets waited for lost ones, or were themselves lost, as in ``Exchange.loss_ns``; None without packets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

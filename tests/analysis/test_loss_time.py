@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import netdiag
-from netdiag.export.terminal.notes import _transfer
+from netdiag.export.terminal.notes import _loss
 from netdiag.records.exchange import Exchange
 from tests.support.conversation import CLIENT, MS, SERVER, Conversation
 from tests.support.http_bytes import head
@@ -73,7 +73,18 @@ def test_a_silence_that_only_the_packet_count_explains_is_an_upper_bound() -> No
     talk.after(0.1).acks(CLIENT)
     found = exchange(answered(talk, PARTS[7:]))
     assert (found.loss_ns, found.loss_hi_ns) == (0, 280 * MS + MS // 10)
-    assert "loss 0.0 to 280" in " ".join(_transfer(found, None, 1))
+    assert _loss(found, found.phases[-1], None, 1) == "loss 0.0 to 280.1"
+
+
+def test_each_phase_has_its_part_of_the_loss() -> None:
+    talk = Conversation().opens()
+    lost = talk.after(0.1).client(GET)
+    talk.after(220).again(lost)
+    talk.after(20).server(HEAD)
+    found = exchange(answered(talk, PARTS))
+    assert {p.name: p.loss_ns for p in found.phases} == {"tcp": 0, "send": 0, "wait": 220 * MS, "transfer": 0}
+    said = [_loss(found, phase, None, 1) for phase in found.phases]
+    assert said == ["", "", "loss 220.0", ""]
 
 
 def test_a_pause_is_no_loss() -> None:

@@ -32,6 +32,7 @@ class Notes:
         parts = [
             _certainty(exchange, phase, digits),
             *self._reasons(exchange, phase, connection, digits),
+            _loss(exchange, phase, connection, digits),
             _clock(exchange, phase),
         ]
         return ", ".join(part for part in parts if part)
@@ -87,7 +88,7 @@ def _send(exchange: Exchange, connection: Connection | None, digits: int) -> lis
     size = format_bytes(exchange.request_bytes) if exchange.request_bytes is not None else ""
     kernel = _kernel(connection)
     if kernel is None:
-        return [size]
+        return [size, _stalled(exchange.upload_window_ns, "server's HTTP/2 window closed", digits)]
     resent, window_ns = kernel.total_retransmissions, kernel.receive_window_limited_ns
     return [
         size,
@@ -129,17 +130,25 @@ def _transfer(exchange: Exchange, connection: Connection | None, digits: int) ->
     if kernel is not None:
         late = kernel.received_out_of_order
         return [size, f"kernel saw {late} out of order on this connection" if late else ""]
-    return [size, _loss(exchange, digits), _stalled(exchange.window_ns, "window full", digits)]
+    return [
+        size,
+        _stalled(exchange.window_ns, "window full", digits),
+        _stalled(exchange.download_window_ns, "client's HTTP/2 window closed", digits),
+    ]
 
 
-def _loss(exchange: Exchange, digits: int) -> str:
-    """``loss 80.1``, ``loss 0.0 to 280.1`` where a part is told by the packet count alone."""
-    if exchange.loss_ns is None:
+def _loss(exchange: Exchange, phase: Phase, connection: Connection | None, digits: int) -> str:
+    """``loss 80.1`` where it struck; of all of the exchange beside its transfer: ``no loss``, or ``loss 0.0 to 280.1`` where a part is told
+    by the packet count alone."""
+    if exchange.loss_ns is None or _kernel(connection) is not None:
         return ""
+    if phase.name is not PhaseName.TRANSFER:
+        return _stalled(phase.loss_ns, "loss", digits)
     if exchange.loss_hi_ns is not None:
         lowest, highest = (format_ms_readably(ns, digits=digits) for ns in (exchange.loss_ns, exchange.loss_hi_ns))
         return f"loss {lowest} to {highest}"
-    return _stalled(exchange.loss_ns, "loss", digits) or "no loss"
+    here_ns = exchange.loss_ns if phase.loss_ns is None else phase.loss_ns
+    return _stalled(here_ns, "loss", digits) or ("" if exchange.loss_ns else "no loss")
 
 
 def _stalled(duration_ns: int | None, word: str, digits: int) -> str:

@@ -97,6 +97,17 @@ def window_limited() -> list[Timed]:
     return in_clear(*turns, ends=ENDS, pause_ns=0)
 
 
+def upload_limited() -> list[Timed]:
+    """The request's body fills the server's window and waits for the server to open it."""
+    client, server = Headers(), Headers()
+    announced = settings(s4=400) + SETTINGS_ACK
+    begun = SETTINGS_ACK + client.frame(1, asks("/large", "POST")) + frame(DATA, 0, 1, bytes(400))
+    rest = frame(DATA, END_STREAM, 1, bytes(400))
+    answer = server.frame(1, answers(200), end_stream=True)
+    turns = (0, OPENING), (1, announced), (0, begun), (1, window_update(1, 400)), (0, rest), (1, answer)
+    return in_clear(*turns, ends=ENDS)
+
+
 def grpc() -> list[Timed]:
     """A unary call that ends well and one that fails: the status is in the trailers."""
     client, server = Headers(), Headers()
@@ -147,6 +158,7 @@ KINDS = (
     of_frames("http2-push", "PUSH_PROMISE and its answer", pushed),
     of_frames("http2-given-up", "RST_STREAM from either side, GOAWAY below a stream", given_up),
     of_frames("http2-window", "an answer waits for WINDOW_UPDATE", window_limited),
+    of_frames("http2-upload-window", "a request's body waits for WINDOW_UPDATE", upload_limited),
     of_frames("http2-grpc", "a gRPC call that succeeds and one that fails", grpc),
     of_frames("http2-websocket", "extended CONNECT", extended_connect),
     Kind("http2-begun-late.pcap", "field compression whose beginning is missing", begun_late),
