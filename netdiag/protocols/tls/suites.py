@@ -86,7 +86,7 @@ class Suite:
     @property
     def prf_hash(self) -> str:
         """Hash of the TLS 1.2 PRF (RFC 5246 section 5: at least SHA-256) or of TLS 1.3's HKDF."""
-        return "sha384" if self.hash_name == "sha384" else "sha256" if self.hash_name != "sm3" else "sm3"
+        return self.hash_name if self.hash_name in ("sha384", "sm3") else "sha256"
 
 
 @lru_cache(maxsize=512)
