@@ -18,7 +18,7 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.finding import Confidence, Evidence, Finding, Severity
-from netdiag.records.source import EvidenceLevel
+from netdiag.records.source import EvidenceLevel, Secrets
 from netdiag.stats.medoid import medoid
 from tests.support import analyses, fabricated, fabricated_lanes
 from tests.support.golden import Golden
@@ -336,6 +336,14 @@ def test_without_keys_the_report_says_how_requests_are_told_and_how_to_read_them
     assert "no session keys: requests are told (~)" in shown
     assert "--keylog FILE" in shown
     assert "no session keys" not in text(made("one_request"))
+
+
+def test_keys_that_open_nothing_are_not_asked_for_again() -> None:
+    analysis = made("keyless")
+    given = replace(analysis, source=replace(analysis.source, secrets=Secrets(entries=3)))
+    shown = " ".join(text(given).split())
+    assert "the session keys open nothing: requests are told (~) from the order and sizes of TLS records" in shown
+    assert "--keylog FILE" not in shown
 
 
 def test_a_request_that_cannot_be_read_needs_no_name_beside_its_number() -> None:

@@ -132,10 +132,11 @@ def _keyless(page: Page, analysis: Analysis) -> None:
     if source.path is None or source.note or source.evidence_level is EvidenceLevel.L3:
         return
     if any(e.protocol is None and e.outcome is Outcome.UNKNOWN for e in analysis.exchanges[:_SAMPLE]):
-        told = (
-            "no session keys: requests are told (~) from the order and sizes of TLS records; --keylog FILE reads them"
+        given = bool(source.secrets.entries)
+        why, cure = (
+            ("the session keys open nothing", "") if given else ("no session keys", "; --keylog FILE reads them")
         )
-        page.wrapped(0, (told, MUTED))
+        page.wrapped(0, (f"{why}: requests are told (~) from the order and sizes of TLS records{cure}", MUTED))
 
 
 def _missing_secrets(page: Page, analysis: Analysis) -> None:
