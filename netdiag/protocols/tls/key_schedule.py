@@ -23,6 +23,21 @@ def expand_label(secret: bytes, label: bytes, length: int, hash_name: str, *, pr
     return output[:length]
 
 
+def traffic_key(secret: bytes, key_bytes: int, hash_name: str, *, prefix: bytes = b"tls13 ") -> tuple[bytes, bytes]:
+    """Key and IV under a traffic secret (RFC 8446 section 7.3)."""
+    # No cipher has a longer key than the hash is: one block of HKDF-Expand each.
+    key = hmac.digest(secret, _first_block(prefix, b"key", key_bytes), hash_name)[:key_bytes]
+    return key, hmac.digest(secret, _first_block(prefix, b"iv", _IV_BYTES), hash_name)[:_IV_BYTES]
+
+
+_IV_BYTES = 12
+
+
+@lru_cache(maxsize=64)
+def _first_block(prefix: bytes, label: bytes, length: int) -> bytes:
+    return _info(prefix + label, length) + b"\1"
+
+
 @lru_cache(maxsize=64)
 def _info(label: bytes, length: int) -> bytes:
     """HkdfLabel with an empty context."""

@@ -10,6 +10,7 @@ import hmac
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from cryptography.hazmat.primitives.ciphers import algorithms as _current
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 
-from netdiag.protocols.tls.key_schedule import WriteKeys, expand_label
+from netdiag.protocols.tls.key_schedule import WriteKeys, traffic_key
 from netdiag.protocols.tls.names import SSL3, TLS11, TLS13, draft_of
 from netdiag.protocols.tls.suites import Bulk, Suite
 
@@ -53,11 +54,10 @@ class Aead13:
 
     def __init__(self, secret: bytes, suite: Suite, bulk: Bulk, version: int) -> None:
         """``secret`` is a traffic secret."""
-        prefix, hash_name = label_prefix(version), suite.prf_hash
-        key = expand_label(secret, b"key", bulk.key_bytes, hash_name, prefix=prefix)
-        self._iv = int.from_bytes(expand_label(secret, b"iv", 12, hash_name, prefix=prefix), "big")
+        key, iv = traffic_key(secret, bulk.key_bytes, suite.prf_hash, prefix=label_prefix(version))
+        self._iv = int.from_bytes(iv, "big")
         self._decrypt = _aead(bulk, key)
-        self._empty_aad = (draft_of(version) or 99) < 25
+        self._empty_aad = _has_empty_aad(version)
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
         header = content_type << 32 | version << 16 | len(fragment) & 0xFFFF
@@ -75,6 +75,13 @@ class Aead13:
         """Records stand alone."""
 
 
+@lru_cache(maxsize=16)
+def _has_empty_aad(version: int) -> bool:
+    """Before draft 25 the record's header was not authenticated."""
+    return (draft_of(version) or 99) < 25
+
+
+@lru_cache(maxsize=16)
 def label_prefix(version: int) -> bytes:
     """The labels of HKDF began otherwise before draft 20."""
     return b"TLS 1.3, " if (draft_of(version) or 99) < 20 else b"tls13 "
