@@ -10,7 +10,6 @@ import hmac
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
