@@ -32,6 +32,14 @@ _VERSIONS = {b"%d" % minor: f"http/1.{minor}" for minor in range(10)}
 # A whole start-line at the beginning of a chunk: what a decoder that lost its place accepts as a new message.
 REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")
 STATUS_START = re.compile(rb"HTTP/1\.[01] [1-5]\d\d(?: [^\r\n]*)?\r?\n")
+# The same where the chunk ends inside the line, as a snap length leaves it.
+REQUEST_START_CUT = re.compile(
+    rb"(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|QUERY) ((?:/|\*|https?://)[^\s]{0,8192})"
+    rb"( (?:H(?:T(?:T(?:P(?:/(?:1(?:\.[01]?)?)?)?)?)?)?)?\r?)?\Z"
+)
+STATUS_START_CUT = re.compile(rb"HTTP/1\.[01] [1-5]\d\d(?: [^\r\n]*)?\r?\Z")
+CUT_MARK = "\N{HORIZONTAL ELLIPSIS}"
+"""Ends a target whose rest was not captured."""
 # What a start-line can look like before its end has arrived.
 _REQUEST_BEGUN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}(?:[ \t][^\r\n]*\r?)?\Z")
 _STATUS_BEGUN = re.compile(rb"HTTP/[^ \t\r\n]*[ \t]+[^\r\n]*\r?\Z")
@@ -115,6 +123,15 @@ def _simple_request_line(line: bytes) -> tuple[str, str, str] | None:
         if method not in _SIMPLE_METHODS and b"HTTP/" not in rest:
             return None
     return method.decode("ascii"), text_of(target.strip()), SIMPLE
+
+
+def parse_cut_request_line(octets: bytes) -> tuple[str, str, str] | None:
+    """The same for a line whose end was not captured; a target that is not whole either ends with ``CUT_MARK``."""
+    match = REQUEST_START_CUT.match(octets)
+    if match is None:
+        return None
+    method, target, after = match.groups()
+    return method.decode("ascii"), text_of(target) + ("" if after else CUT_MARK), _VERSIONS[b"1"]
 
 
 def parse_status_line(line: bytes) -> tuple[int, str] | None:

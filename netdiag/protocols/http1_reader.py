@@ -46,6 +46,7 @@ class MessageReader:
         self._peeked: Head | None = None
         self._parse_line: Callable[[bytes], Any] = heads.parse_request_line if requests else heads.parse_status_line
         self._start = heads.REQUEST_START if requests else heads.STATUS_START
+        self._start_cut = heads.REQUEST_START_CUT if requests else heads.STATUS_START_CUT
         self._may_begin = heads.may_begin_request if requests else heads.may_begin_status
         self._requests = requests
 
@@ -105,10 +106,14 @@ class MessageReader:
                     return False
                 reader.cross_gap()
                 continue
-            if reader.at_chunk_start and reader.matches(self._start):
+            if self._chunk_begins_message():
                 self._in_sync = True
                 return True
             reader.drop_chunk()
+
+    def _chunk_begins_message(self) -> bool:
+        reader = self.reader
+        return reader.at_chunk_start and (reader.matches(self._start) or reader.matches(self._start_cut))
 
     def _lose(self, reason: str | None) -> None:
         """The place in the message sequence is not known any more."""
@@ -124,7 +129,7 @@ class MessageReader:
         line, line_end, rest = octets.partition(b"\n")
         start = self._parse_line(line.removesuffix(b"\r"))
         if not line_end and start is not None and heads.SIMPLE in start:
-            start = None  # the beginning of a longer line
+            start = heads.parse_cut_request_line(octets)  # the beginning of a longer line
         if start is None:
             self._lose(None)
             if octets:
@@ -302,7 +307,7 @@ class MessageReader:
                     body.octets += max(0, reader.gap)
                     reader.cross_gap()
                 continue
-            if until_start and reader.at_chunk_start and reader.matches(self._start):
+            if until_start and self._chunk_begins_message():
                 return
             if body.first is None:
                 body.first = reader.first_moment()

@@ -121,3 +121,36 @@ def test_a_head_cut_by_the_snap_length_still_says_what_it_can() -> None:
     assert "Bea" not in str(first)
     assert (second.path, second.status) == ("/b", 404)
     assert ms(first.request_last) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("GET /index.html HTTP/1.", "/index.html"),
+        ("GET /index.html ", "/index.html"),
+        ("GET /index.ht", "/index.ht\N{HORIZONTAL ELLIPSIS}"),
+        ("GET http://example.com/a?b=c HT", "/a?b=c"),
+    ],
+)
+def test_a_request_line_cut_by_the_snap_length_still_names_method_and_target(line: str, path: str) -> None:
+    turn = one(stream((0, line), (0, 400)), stream((10, "HTTP/1.1 200 O"), (0, 900)))
+    assert (turn.method, turn.path, turn.status, turn.headers_incomplete) == ("GET", path, 200, True)
+    assert ms(turn.request_last) == 0
+
+
+def test_messages_cut_inside_their_first_lines_are_told_apart() -> None:
+    conversation = http1.decode(
+        stream((0, "GET /a HTTP/1.0\r\nConn"), (0, 250), (50, "GET /b HTTP/1.0"), (0, 300), (90, "GET /c"), (0, 300)),
+        stream((10, "HTTP/1.1 200 OK"), (0, 900), (60, "HTTP/1.1 404 Not F"), (0, 900), (95, "HTTP/1.1 304"), (0, 9)),
+    )
+    assert [(t.path, t.status, ms(t.request_first), ms(t.request_last)) for t in conversation.turns] == [
+        ("/a", 200, 0, 0),
+        ("/b", 404, 50, 50),
+        ("/c\N{HORIZONTAL ELLIPSIS}", 304, 90, 90),
+    ]
+
+
+def test_a_cut_line_that_is_no_request_line_is_not_believed() -> None:
+    conversation = http1.decode(stream((0, "GET some words"), (0, 400)), [])
+    assert conversation.turns == []
+    assert "request-line" in conversation.anomalies[0].reason
