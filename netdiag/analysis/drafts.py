@@ -53,7 +53,8 @@ class Draft:
         breakdown = split(self.marks, ended=self.ended)
         if self.held_up is not None:
             breakdown = breakdown._replace(phases=self.held_up.losses_in(breakdown.phases))
-        path_ns, think_ns = wait_shares_ns(breakdown, self.connection)
+        pushed = self.turn is not None and self.turn.pushed
+        path_ns, think_ns = wait_shares_ns(breakdown, self.connection, asked=not pushed)
         turn, held, windows = self.turn or NOTHING_READ, self.held_up, self.windows
         interval = breakdown.started_at, breakdown.ended_at
         return Exchange(
@@ -114,13 +115,18 @@ def said(turn: Turn) -> dict[str, Any]:
     }
 
 
-def wait_shares_ns(breakdown: Breakdown, connection: Connection | None) -> tuple[int | None, int | None]:
-    """(least part of the wait that the path needs, most that the server can have thought); None without a wait or a round-trip time."""
+def wait_shares_ns(
+    breakdown: Breakdown, connection: Connection | None, *, asked: bool = True
+) -> tuple[int | None, int | None]:
+    """(least part of the wait that the path needs, most that the server can have thought); None without a wait or a round-trip time.
+
+    A promise and what was promised both come from the server: where the client never ``asked``, the path has no part in the wait.
+    """
     wait = next((p for p in breakdown.phases if p.name is PhaseName.WAIT), None)
     rtt_ns = None if connection is None else path_rtt_ns(connection)
     if wait is None or rtt_ns is None:
         return None, None
-    path_ns = min(rtt_ns, wait.duration_ns)
+    path_ns = min(rtt_ns, wait.duration_ns) if asked else 0
     return path_ns, wait.duration_ns - path_ns
 
 

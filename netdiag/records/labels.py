@@ -19,9 +19,13 @@ _ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
 _VERSIONS = {"TLSv1.0": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
 
 
+UNREAD_ARM = "encrypted"
+"""The arm of requests of a file that could not be read."""
+
+
 def protocol_name(protocol: str | None) -> str:
     """``HTTP/2`` for ``h2``; ``encrypted`` when nothing could be read."""
-    return "encrypted" if protocol is None else _PROTOCOLS.get(protocol, one_line(protocol, most=20))
+    return UNREAD_ARM if protocol is None else _PROTOCOLS.get(protocol, one_line(protocol, most=20))
 
 
 def arm_name(arm: str) -> str:

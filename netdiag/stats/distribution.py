@@ -201,13 +201,19 @@ def _connection_of(exchange: Exchange, connections: Sequence[Connection]) -> Con
     return connections[exchange.connection_id] if known and exchange.connection_id is not None else None
 
 
+def _status(exchange: Exchange) -> str:
+    """What says how it failed: a gRPC call that fails is answered with 200."""
+    if exchange.grpc_status:
+        return f"grpc-status {exchange.grpc_status}"
+    return "" if exchange.status is None else str(exchange.status)
+
+
 def _excluded(exchange: Exchange) -> str | None:
     """Why this exchange's durations do not count; None when they do."""
     if exchange.trial == 0:
         return FIRST_ROUND
     if exchange.outcome not in _SUCCESS:
-        status = f" {exchange.status}" if exchange.status is not None else ""
-        return f"{exchange.outcome}{status}"
+        return " ".join(filter(None, (str(exchange.outcome), _status(exchange))))
     if exchange.method == CONNECT:
         return "sets up a tunnel (CONNECT)"
     return "pushed by the server" if exchange.pushed else None

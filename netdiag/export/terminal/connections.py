@@ -62,7 +62,7 @@ def _row(c: Connection) -> Row:
         format_bytes(server.payload_bytes),
         format_ms(c.min_rtt_ns, digits=2 if c.min_rtt_ns is not None and c.min_rtt_ns < 10_000_000 else 1),
         f"{client.retransmitted_segments + server.retransmitted_segments:,}",
-        format_duration(c.last_at - c.first_at),
+        format_duration(c.last_at - c.first_at) if c.last_at >= c.first_at else "–",
         _ended(c),
     )
     return Row(cells)

@@ -9,6 +9,7 @@ from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Outcome
 from netdiag.records.labels import arm_name, cipher_name, connection_of, host_of, tls_version_name
+from netdiag.records.resolved import unresolved
 from netdiag.records.source import EvidenceLevel, Source
 from netdiag.records.tls import TlsSession
 from netdiag.sanitise import one_line
@@ -16,7 +17,7 @@ from netdiag.units import format_duration
 
 _SAMPLE = 40
 """Making a record takes its time: so many are looked at. They are neighbours, because what is far apart in a large capture costs more."""
-_MOST_ANOMALIES = 3
+_MOST_ANOMALIES = _MOST_NAMES = 3
 _LEAST_PATH = 20
 
 
@@ -110,7 +111,7 @@ def _warnings(page: Page, analysis: Analysis) -> None:
     if source.verification not in (None, "on"):
         page.line(("certificate verification OFF (--insecure): the peer may be anybody", BAD))
     if source.cut_at_byte is not None:
-        rest = "what follows is the part before it" if source.packets else "no packet could be read"
+        rest = "what follows is what could be read" if source.packets else "no packet could be read"
         page.line((f"the file is cut or damaged at byte {source.cut_at_byte:,}: {rest}", BAD))
     if source.dropped_packets:
         page.line((f"the kernel dropped {source.dropped_packets:,} packets: gaps may look like loss", BAD))
@@ -123,7 +124,19 @@ def _warnings(page: Page, analysis: Analysis) -> None:
         page.wrapped(0, (f"not decoded: {listed}", MUTED))
     _keyless(page, analysis)
     _missing_secrets(page, analysis)
+    _unresolved(page, analysis)
     _anomalies(page, analysis)
+
+
+def _unresolved(page: Page, analysis: Analysis) -> None:
+    """Names that nobody could give an address for."""
+    failed = unresolved(analysis.resolutions)
+    if failed:
+        listed = ", ".join(
+            f"{one_line(name, most=80)} ({one_line(why, most=30)})" for name, why in failed[:_MOST_NAMES]
+        )
+        more = f" and {len(failed) - _MOST_NAMES:,} more" if len(failed) > _MOST_NAMES else ""
+        page.wrapped(0, (f"not resolved: {listed}{more}", MUTED if analysis.exchanges else BAD))
 
 
 def _keyless(page: Page, analysis: Analysis) -> None:

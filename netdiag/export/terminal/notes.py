@@ -50,7 +50,13 @@ def _dns(resolutions: Sequence[NameResolution]) -> list[str]:
     types = " ".join(dict.fromkeys(one_line(r.type, most=10) for r in resolutions))
     resolvers = " ".join(dict.fromkeys(r.resolver.address for r in resolutions))
     again = sum(r.attempts - 1 for r in resolutions)
-    return [types, f"resolver {resolvers}", f"{again} repeated" if again else ""]
+    others = len({r.name for r in resolutions} - {r.name for r in resolutions if r.addresses})
+    return [
+        types,
+        f"resolver {resolvers}",
+        f"{again} repeated" if again else "",
+        f"{others} other name{'s' if others > 1 else ''} tried" if others else "",
+    ]
 
 
 def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:

@@ -13,7 +13,7 @@ from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece, column
 from netdiag.plain import plain
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Outcome
-from netdiag.records.labels import arm_name, outcome_words
+from netdiag.records.labels import UNREAD_ARM, arm_name, outcome_words
 from netdiag.records.statistics import Comparison, Distribution, Statistics, Throughput
 from netdiag.records.timing import PhaseName
 from netdiag.records.verdict_words import VERDICTS
@@ -27,6 +27,9 @@ _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", *_FIRSTS,
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
 _UNREAD = str(Outcome.UNKNOWN)
+_BEFORE_REQUESTS = frozenset(
+    map(str, (Outcome.REFUSED, Outcome.UNREACHABLE, Outcome.TIMEOUT_CONNECT, Outcome.DNS_FAIL, Outcome.TLS_FAIL))
+)
 _ENOUGH_FOR_SHARES = 10
 _AT_ONCE = re.compile(r"\bk\d+\b")
 _TITLES = {"unattributed": "unattr.", **_FIRSTS, **_CALLS}
@@ -184,31 +187,37 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
         )
 
 
+def _heading(statistics: Statistics) -> str:
+    """The arm; an arm of requests that nobody could read may be one of connections on which none was ever made."""
+    never_asked = statistics.arm == UNREAD_ARM and not statistics.n and _BEFORE_REQUESTS.issuperset(statistics.outcomes)
+    return "no request" if never_asked else arm_name(statistics.arm)
+
+
 def _outcomes(page: Page, statistics: Statistics) -> None:
     bad = {name: count for name, count in statistics.outcomes.items() if name not in ("ok", _UNREAD)}
-    unread = statistics.outcomes.get(_UNREAD, 0)
+    unread, heading = statistics.outcomes.get(_UNREAD, 0), _heading(statistics)
     if unread:
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: the status of {unread:,} cannot be read", MUTED))
+        page.wrapped(0, (f"{heading}: the status of {unread:,} cannot be read", MUTED))
     if bad:
         listed = ", ".join(_failures(statistics, name, count) for name, count in bad.items())
         ok = statistics.outcomes.get("ok", 0)
         known = f"{ok:,} ok, " if ok or not unread else ""  # where no status can be read, none is known to be ok
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: {known}{listed}", BAD))
+        page.wrapped(0, (f"{heading}: {known}{listed}", BAD))
     if statistics.throughput is not None and _tells(statistics.throughput, statistics.arm):
-        page.wrapped(0, f"{arm_name(statistics.arm)}: {_throughput(statistics.throughput)}")
+        page.wrapped(0, f"{heading}: {_throughput(statistics.throughput)}")
     # Failures are counted above, first rounds and redirects below; what else is left out although it succeeded needs its reason.
     explained = {*bad, FIRST_ROUND.partition(" ")[0], "redirect"}
     unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in explained]
     if unexplained:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
         more = f"; and {len(unexplained) - 5} more" if len(unexplained) > 5 else ""
-        page.wrapped(0, (f"{arm_name(statistics.arm)}: {len(unexplained)} not counted: {reasons}{more}", MUTED))
+        page.wrapped(0, (f"{heading}: {len(unexplained)} not counted: {reasons}{more}", MUTED))
 
 
 def _failures(statistics: Statistics, name: str, count: int) -> str:
-    """``2 HTTP error (429)``: the statuses of those that are counted."""
+    """``2 HTTP error (429)``: the statuses of those that are counted, where they say anything about the failure."""
     told = (e.reason.partition(" ") for e in statistics.excluded)
-    statuses = sorted({status for outcome, _, status in told if outcome == name and status})
+    statuses = sorted({status for outcome, _, status in told if outcome == name and status[:1] > "3"})
     named = f" ({', '.join(statuses[:5])})" if statuses else ""
     return f"{count:,} {outcome_words(one_line(name, most=30))}{named}"
 
