@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import sys
-from concurrent.futures import ThreadPoolExecutor
-
 import hpack
 import pytest
-from hpack.huffman import HuffmanEncoder
-from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netdiag.protocols.http2.hpack_decoder import FieldBlock, HpackDecoder, HpackError
-from netdiag.protocols.http2.hpack_huffman import HuffmanDecoder, HuffmanError
 
 Pair = tuple[bytes, bytes]
 
@@ -176,31 +169,3 @@ def test_empty_fields_are_counted() -> None:
 def test_broken_blocks_name_what_is_wrong(block: bytes, reason: str) -> None:
     with pytest.raises(HpackError, match=reason):
         decoder().decode(block)
-
-
-def test_huffman_rejects_wrong_padding_and_eos() -> None:
-    huffman = HuffmanDecoder()
-    assert huffman.decode(bytes.fromhex("f1e3c2e5f23a6ba0ab90f4ff")) == b"www.example.com"
-    for bad in ("f1e3c2e5f23a6ba0ab90f4fe", "ff", "ffffffff"):
-        with pytest.raises(HuffmanError):
-            huffman.decode(bytes.fromhex(bad))
-    assert huffman.decode(b"") == b""
-
-
-def test_huffman_by_several_threads_at_once_says_the_same() -> None:
-    rng = random.Random(5)
-    texts = [bytes(rng.randrange(256) for _ in range(rng.randrange(1, 60))) for _ in range(300)]
-    coded = [(text, HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH).encode(text)) for text in texts]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(20):
-            huffman = HuffmanDecoder()  # its states are numbered while all are reading
-
-            def check(pair: tuple[bytes, bytes], huffman: HuffmanDecoder = huffman) -> bool:
-                return huffman.decode(pair[1]) == pair[0]
-
-            with ThreadPoolExecutor(4) as threads:
-                assert all(threads.map(check, coded))
-    finally:
-        sys.setswitchinterval(before)
