@@ -29,6 +29,7 @@ _COLUMNS = (
     Column("packets", right=True, spare=True),
     Column("sent", right=True, droppable=True),
     Column("received", right=True, spare=True),
+    Column("missing", right=True, flexible=True, least=8),
     Column("RTT ms", right=True),
     Column("resent", right=True, droppable=True),
     Column("lasted", right=True),
@@ -51,6 +52,7 @@ def connections_table(analysis: Analysis, *, width: int, ascii_only: bool = Fals
 
 def _row(c: Connection) -> Row:
     client, server = c.sides.client, c.sides.server
+    missing_bytes = client.missing_bytes + server.missing_bytes
     cells = (
         str(c.id),
         str(c.client),
@@ -60,6 +62,7 @@ def _row(c: Connection) -> Row:
         f"{client.packets + server.packets:,}",
         format_bytes(client.payload_bytes),
         format_bytes(server.payload_bytes),
+        format_bytes(missing_bytes) if missing_bytes else "",
         format_ms(c.min_rtt_ns, digits=2 if c.min_rtt_ns is not None and c.min_rtt_ns < 10_000_000 else 1),
         f"{client.retransmitted_segments + server.retransmitted_segments:,}",
         format_duration(c.last_at - c.first_at) if c.last_at >= c.first_at else "–",
