@@ -7,14 +7,14 @@ from typing import Any
 
 from netdiag.analysis.flow_control import StreamWindows, held_ns
 from netdiag.analysis.held_up import HeldUp
-from netdiag.analysis.marks import Mark, Marks
+from netdiag.analysis.marks import Mark, Marks, Milestone
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.stalls import Surroundings
 from netdiag.analysis.stream_timing import stream_timing
 from netdiag.analysis.third_witness import server_report
-from netdiag.protocols.turn import Turn
+from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange, InterimResponse, Outcome
+from netdiag.records.exchange import CONNECT, Exchange, InterimResponse, Outcome
 from netdiag.records.timing import PhaseName
 
 
@@ -52,9 +52,8 @@ class Draft:
         """The record under its id."""
         breakdown = split(self.marks, ended=self.ended)
         if self.held_up is not None:
-            breakdown = breakdown._replace(phases=self.held_up.losses_in(breakdown.phases))
-        pushed = self.turn is not None and self.turn.pushed
-        path_ns, think_ns = wait_shares_ns(breakdown, self.connection, asked=not pushed)
+            breakdown = breakdown._replace(phases=self.held_up.laid_over(breakdown.phases))
+        path_ns, think_ns = self._wait_shares_ns(breakdown)
         turn, held, windows = self.turn or NOTHING_READ, self.held_up, self.windows
         interval = breakdown.started_at, breakdown.ended_at
         return Exchange(
@@ -78,6 +77,8 @@ class Draft:
             **breakdown._asdict(),
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
+            wait_loss_ns=self._wait_loss_ns(),
+            answered_early=self._answered_early(),
             loss_ns=None if held is None else held.loss_ns(*interval),
             loss_hi_ns=None if held is None else held.loss_hi_ns(*interval),
             window_ns=None if held is None else held.window_ns(*interval),
@@ -89,6 +90,43 @@ class Draft:
             stream=stream_timing(turn, self._around()),
             server_report=server_report(turn),
         )
+
+    def _wait_shares_ns(self, breakdown: Breakdown) -> tuple[int | None, int | None]:
+        if self._answered_early():
+            return None, None
+        pushed = self.turn is not None and self.turn.pushed
+        return wait_shares_ns(breakdown, self.connection, lost_ns=self._wait_loss_ns() or 0, asked=not pushed)
+
+    def _answered_early(self) -> bool:
+        """Whether the answer began before the request was complete. What a tunnel carries is no request that could be."""
+        asked, answered = self.marks.get(Milestone.REQUEST_FIRST), self.marks.get(Milestone.RESPONSE_FIRST)
+        if asked is None or answered is None or asked.at > answered.at:
+            return False
+        if self.turn is not None and (self.turn.end is TurnEnd.TUNNEL or self.turn.method == CONNECT):
+            return False
+        last = self.marks.get(Milestone.REQUEST_LAST)
+        if last is not None:
+            return last.at > answered.at
+        # An end that the capture lacks may well have come before.
+        return self.connection is not None and not self.connection.sides.client.missing_bytes
+
+    def _wait_loss_ns(self) -> int | None:
+        """How much longer loss made the wait: the server cannot have thought before the request was there for good, nor after the answer's
+        beginning had left it. None without packets."""
+        if self.held_up is None:
+            return None
+        asked, answered = self.marks.get(Milestone.REQUEST_LAST), self.marks.get(Milestone.RESPONSE_FIRST)
+        if asked is None:
+            return 0
+        again_ns = self.held_up.asked_again_until(asked.at) - asked.at
+        if answered is None:
+            return again_ns if self.ended is None else max(0, min(again_ns, self.ended.at - asked.at))
+        first = None if self.turn is None else self.turn.response_first
+        late_ns = self.held_up.answer_delayed_ns(answered.at if first is None else first.seen_at, answered.at)
+        rtt_ns = None if self.connection is None else path_rtt_ns(self.connection)
+        if answered.at - asked.at - late_ns - again_ns < (rtt_ns or 0):  # too soon to be an answer to that transmission
+            again_ns = 0
+        return late_ns + again_ns
 
     def _around(self) -> Surroundings:
         rtt_ns = None if self.connection is None else path_rtt_ns(self.connection)
@@ -116,18 +154,20 @@ def said(turn: Turn) -> dict[str, Any]:
 
 
 def wait_shares_ns(
-    breakdown: Breakdown, connection: Connection | None, *, asked: bool = True
+    breakdown: Breakdown, connection: Connection | None, *, lost_ns: int = 0, asked: bool = True
 ) -> tuple[int | None, int | None]:
     """(least part of the wait that the path needs, most that the server can have thought); None without a wait or a round-trip time.
 
-    A promise and what was promised both come from the server: where the client never ``asked``, the path has no part in the wait.
+    ``lost_ns`` of the wait, loss's doing, is neither's. A promise and what was promised both come from the server: where the client never
+    ``asked``, the path has no part in the wait.
     """
     wait = next((p for p in breakdown.phases if p.name is PhaseName.WAIT), None)
     rtt_ns = None if connection is None else path_rtt_ns(connection)
     if wait is None or rtt_ns is None:
         return None, None
-    path_ns = min(rtt_ns, wait.duration_ns) if asked else 0
-    return path_ns, wait.duration_ns - path_ns
+    rest_ns = max(0, wait.duration_ns - lost_ns)
+    path_ns = min(rtt_ns, rest_ns) if asked else 0
+    return path_ns, rest_ns - path_ns
 
 
 def path_rtt_ns(connection: Connection) -> int | None:

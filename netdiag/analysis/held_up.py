@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from netdiag.plain import plain
-from netdiag.records.timing import Phase
+from netdiag.records.timing import Phase, PhaseName
 from netdiag.wire.distinct import distinct
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
@@ -47,9 +47,21 @@ class HeldUp:
         """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
         return self._overlap_ns(_LOSS, started_at, ended_at)
 
-    def losses_in(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
-        """The phases, each with how much of it is loss."""
-        return tuple(replace(phase, loss_ns=self.loss_ns(phase.started_at, phase.ended_at)) for phase in phases)
+    def laid_over(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
+        """The phases, each with how much of it is loss, and how much its sender was stopped by its peer's window."""
+        if self._none:
+            return tuple(replace(phase, loss_ns=0, window_ns=0) for phase in phases)
+        return tuple(self._laid_over(phase, phase.started_at, phase.ended_at) for phase in phases)
+
+    def _laid_over(self, phase: Phase, started_at: int, ended_at: int) -> Phase:
+        client_sends = phase.name in (PhaseName.SEND, PhaseName.CONTINUE)
+        windows = self.request_windows if client_sends else self.answer_windows
+        return replace(
+            phase,
+            loss_ns=self.loss_ns(started_at, ended_at),
+            loss_hi_ns=self.loss_hi_ns(started_at, ended_at),
+            window_ns=windows(started_at, ended_at).ns,
+        )
 
     def loss_hi_ns(self, started_at: int, ended_at: int) -> int | None:
         """With the silences that the sender's packet count alone tells from pauses: their loss cost at most this. None without any."""
@@ -59,6 +71,26 @@ class HeldUp:
     def window_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which a sender was stopped by a full or zero window."""
         return self._overlap_ns(_WINDOW, started_at, ended_at)
+
+    def asked_again_until(self, at: int) -> int:
+        """The last transmission, as far as one was needed, of what the client sent at ``at``; ``at`` itself where nothing was lost then."""
+        if self._none:
+            return at
+        again = self._is(CLIENT, StallKind.LOSS_BEYOND) & (self._stalls.started_at <= at) & (self._stalls.ended_at > at)
+        return int(self._stalls.ended_at[again].max(initial=at))
+
+    def answer_delayed_ns(self, seen_at: int, at: int) -> int:
+        """How long octets of the server that were seen at ``seen_at`` and deliverable at ``at`` waited for lost ones, or with them others."""
+        if self._none:
+            return 0
+        hole = self._is(SERVER, StallKind.LOSS, StallKind.REORDERING) & (self._stalls.ended_at == at)
+        since = int(self._stalls.started_at[hole].min(initial=min(seen_at, at)))
+        return self.answer_holes(since, at).ns if since < at else 0
+
+    def request_windows(self, started_at: int, ended_at: int) -> Witnessed:
+        """The client could not send: the server did not read, so its window was closed or full."""
+        closed = self._is(SERVER, StallKind.ZERO_WINDOW) | self._is(CLIENT, StallKind.FULL_WINDOW)
+        return self._witnessed(closed, started_at, ended_at)
 
     def answer_holes(self, started_at: int, ended_at: int) -> Witnessed:
         """Octets of the server that had arrived but waited for others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, said, wait_shares_ns
@@ -20,7 +21,7 @@ from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, InterimResponse, Outcome
 from netdiag.records.recording import ClientConnection, ClientRequest
-from netdiag.records.timing import Clock, ClockTimeline
+from netdiag.records.timing import Clock, ClockTimeline, Phase
 
 M = Milestone
 
@@ -50,9 +51,13 @@ def joined_exchange(seen: Seen, id: int, opener_id: int | None) -> Exchange:
     """What the wire says of it, else what the recording does; and of the phases the best-evidenced."""
     wire_marks, wire_stopped = ({}, None) if seen.wire is None else marks_of(seen.wire)
     breakdown = split(_best(seen, wire_marks), ended=seen.failed)
-    path_ns, think_ns = wait_shares_ns(breakdown, seen.record)
     base = _identified(seen, seen.wire if seen.wire is not None else _from_recording(seen, breakdown))
+    lost_ns = base.wait_loss_ns or 0
+    shares = (None, None) if base.answered_early else wait_shares_ns(breakdown, seen.record, lost_ns=lost_ns)
+    path_ns, think_ns = shares
     request = seen.request
+    if seen.wire is not None:
+        breakdown = breakdown._replace(phases=_with_what_held_them_up(breakdown.phases, seen.wire.phases))
     return dataclasses.replace(
         base,
         **breakdown._asdict(),
@@ -69,6 +74,19 @@ def joined_exchange(seen: Seen, id: int, opener_id: int | None) -> Exchange:
         clocks=_clocks(seen, wire_marks, wire_stopped),
         arm=request.arm,
         trial=request.trial,
+    )
+
+
+def _with_what_held_them_up(phases: Sequence[Phase], wire: Sequence[Phase]) -> tuple[Phase, ...]:
+    """What the packets say of a phase is true of the same phase by several clocks."""
+    seen = {phase.name: phase for phase in reversed(wire)}
+    return tuple(
+        phase
+        if (of_wire := seen.get(phase.name)) is None
+        else dataclasses.replace(
+            phase, loss_ns=of_wire.loss_ns, loss_hi_ns=of_wire.loss_hi_ns, window_ns=of_wire.window_ns
+        )
+        for phase in phases
     )
 
 

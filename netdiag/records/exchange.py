@@ -102,7 +102,12 @@ class Exchange:
     wait_path_ns: int | None = None
     """Part of the wait that the path needs at least: the connection's min RTT (bounded by the wait)."""
     wait_think_ns: int | None = None
-    """Upper bound of the server's part: wait − min RTT."""
+    """Upper bound of the server's part: wait − min RTT − ``wait_loss_ns``."""
+    wait_loss_ns: int | None = None
+    """Part of the wait that loss made: until the last transmission of the request that was needed, and while the answer's beginning lay
+    behind a hole. None without packets."""
+    answered_early: bool = False
+    """The answer began before the request was complete: there is no wait, and what of the upload went on after the answer is not in the total."""
     loss_ns: int | None = None
     """Time in this exchange during which octets waited for lost ones (from seen to deliverable), or were themselves lost on their way from
     the capture point (from their first transmission to the last one needed). What only the capture lost is not in it. None without packets."""

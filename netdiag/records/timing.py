@@ -56,6 +56,11 @@ class Phase:
     last_packet: int | None = None
     loss_ns: int | None = None
     """How much of it octets waited for lost ones, or were themselves lost, as in ``Exchange.loss_ns``; None without packets."""
+    loss_hi_ns: int | None = None
+    """As in ``Exchange.loss_hi_ns``."""
+    window_ns: int | None = None
+    """How much of it its sender was stopped by a full or zero window of TCP: while the request is sent the server's, else the client's.
+    None without packets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,16 @@ def test_wire_instants_win_and_the_application_is_laid_around_them() -> None:
     assert (e.call_id, e.arm, e.trial) == (0, "h1", 0)
 
 
+def test_what_the_packets_say_of_a_phase_stays_with_it() -> None:
+    wire = captured().exchanges[0]
+    phases = [dataclasses.replace(p, loss_ns=7, loss_hi_ns=9, window_ns=5) for p in wire.phases]
+    held_up = dataclasses.replace(captured(), exchanges=(dataclasses.replace(wire, phases=tuple(phases)),))
+    (joined,) = join(held_up, Recording(connections=(dialled(),), requests=(asked(),))).exchanges
+    told = {p.name: (p.loss_ns, p.loss_hi_ns, p.window_ns) for p in joined.phases}
+    assert {told[p.name] for p in phases} == {(7, 9, 5)}
+    assert told[PhaseName.DELIVER] == (None, None, None)
+
+
 def test_each_clock_is_kept_beside() -> None:
     (e,) = join(captured(), Recording(connections=(dialled(),), requests=(asked(),))).exchanges
     assert e.clocks is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import netdiag
-from netdiag.export.terminal.notes import _loss
+from netdiag.export.terminal.notes import _loss, _wait
 from netdiag.records.exchange import Exchange
 from tests.support.conversation import CLIENT, MS, SERVER, Conversation
 from tests.support.http_bytes import head
@@ -84,7 +84,8 @@ def test_each_phase_has_its_part_of_the_loss() -> None:
     found = exchange(answered(talk, PARTS))
     assert {p.name: p.loss_ns for p in found.phases} == {"tcp": 0, "send": 0, "wait": 220 * MS, "transfer": 0}
     said = [_loss(found, phase, None, 1) for phase in found.phases]
-    assert said == ["", "", "loss 220.0", ""]
+    assert said == ["", "", "", ""]
+    assert _wait(found, None, 1)[0] == "path 20.0 + loss 220.0 + server ≤ 0.0"
 
 
 def test_a_pause_is_no_loss() -> None:

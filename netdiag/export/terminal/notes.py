@@ -33,6 +33,7 @@ class Notes:
             _certainty(exchange, phase, digits),
             *self._reasons(exchange, phase, connection, digits),
             _loss(exchange, phase, connection, digits),
+            _window(phase, digits),
             _clock(exchange, phase),
         ]
         return ", ".join(part for part in parts if part)
@@ -67,7 +68,14 @@ def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list
     return [
         f"RTT {format_ms_readably(rtt, digits=digits)}" if rtt is not None else "",
         f"SYN sent {retries + 1} times" if retries else "",
+        _stalled(_back_off_ns(exchange, rtt), "back-off", digits) if retries else "",
     ]
+
+
+def _back_off_ns(exchange: Exchange, rtt_ns: int | None) -> int:
+    """From the first SYN to the one that was answered; no round trip, and nobody's work."""
+    spent_ns = sum(phase.duration_ns for phase in exchange.phases if phase.name is PhaseName.TCP)
+    return max(0, spent_ns - rtt_ns) if rtt_ns is not None else 0
 
 
 def _tls(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
@@ -92,9 +100,10 @@ def _queue(exchange: Exchange, connection: Connection | None, digits: int) -> li
 
 def _send(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
     size = format_bytes(exchange.request_bytes) if exchange.request_bytes is not None else ""
+    early = "answered before its end" if exchange.answered_early else ""
     kernel = _kernel(connection)
     if kernel is None:
-        return [size, _stalled(exchange.upload_window_ns, "server's HTTP/2 window closed", digits)]
+        return [size, early, _stalled(exchange.upload_window_ns, "server's HTTP/2 window closed", digits)]
     resent, window_ns = kernel.total_retransmissions, kernel.receive_window_limited_ns
     return [
         size,
@@ -113,10 +122,11 @@ def _continue(exchange: Exchange, connection: Connection | None, digits: int) ->
 
 
 def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:
-    path, think = exchange.wait_path_ns, _longest_think_ns(exchange)
+    path, think, lost = exchange.wait_path_ns, _longest_think_ns(exchange), exchange.wait_loss_ns
     interim = " ".join(str(response.status) for response in exchange.interim)
     if path is not None and think is not None:
-        split = f"path {format_ms_readably(path, digits=digits)} + server ≤ {format_ms_readably(think, digits=digits)}"
+        loss = f"loss {format_ms_readably(lost, digits=digits)} + " if lost and 100 * lost >= path + think else ""
+        split = f"path {format_ms_readably(path, digits=digits)} + {loss}server ≤ {format_ms_readably(think, digits=digits)}"
     else:
         split = f"server ≤ {format_ms_readably(think, digits=digits)}" if think is not None else ""
     return [split, f"interim {interim}" if interim else ""]
@@ -138,23 +148,28 @@ def _transfer(exchange: Exchange, connection: Connection | None, digits: int) ->
         return [size, f"kernel saw {late} out of order on this connection" if late else ""]
     return [
         size,
-        _stalled(exchange.window_ns, "window full", digits),
         _stalled(exchange.download_window_ns, "client's HTTP/2 window closed", digits),
     ]
 
 
 def _loss(exchange: Exchange, phase: Phase, connection: Connection | None, digits: int) -> str:
-    """``loss 80.1`` where it struck; of all of the exchange beside its transfer: ``no loss``, or ``loss 0.0 to 280.1`` where a part is told
-    by the packet count alone."""
+    """``loss 80.1`` where it struck, ``loss 0.0 to 280.1`` where a part is told by the packet count alone; ``no loss`` in the transfer is
+    said, too, where there was none in all of the exchange."""
     if exchange.loss_ns is None or _kernel(connection) is not None:
         return ""
-    if phase.name is not PhaseName.TRANSFER:
-        return _stalled(phase.loss_ns, "loss", digits)
-    if exchange.loss_hi_ns is not None:
-        lowest, highest = (format_ms_readably(ns, digits=digits) for ns in (exchange.loss_ns, exchange.loss_hi_ns))
+    if phase.name is PhaseName.WAIT and exchange.wait_loss_ns:
+        return ""  # it stands in the sum
+    if phase.loss_hi_ns is not None and phase.loss_ns is not None:
+        lowest, highest = (format_ms_readably(ns, digits=digits) for ns in (phase.loss_ns, phase.loss_hi_ns))
         return f"loss {lowest} to {highest}"
-    here_ns = exchange.loss_ns if phase.loss_ns is None else phase.loss_ns
-    return _stalled(here_ns, "loss", digits) or ("" if exchange.loss_ns else "no loss")
+    nowhere = phase.name is PhaseName.TRANSFER and not exchange.loss_ns and exchange.loss_hi_ns is None
+    return _stalled(phase.loss_ns, "loss", digits) or ("no loss" if nowhere else "")
+
+
+def _window(phase: Phase, digits: int) -> str:
+    """``server's window full 700.0``: whose window stopped this phase's sender."""
+    whose = "server" if phase.name in (PhaseName.SEND, PhaseName.CONTINUE) else "client"
+    return _stalled(phase.window_ns, f"{whose}'s window full", digits)
 
 
 def _stalled(duration_ns: int | None, word: str, digits: int) -> str:
