@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from netdiag.analysis.gather import gather
 from netdiag.analysis.pipeline import Analysed, analyse
+from netdiag.analysis.rows import Rows
 from netdiag.capture.source import CaptureFile, open_capture
 from netdiag.capture.spill import Spill
 from netdiag.collection import seldom
@@ -54,7 +55,7 @@ def analyze(
     when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` threads share the work on a large
     capture (by default as many as there are processors, four at most, and one where memory is dear); the result is the same.
     """
-    return _analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs)
+    return _with_retries(_analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs))
 
 
 def probe(
@@ -74,7 +75,7 @@ def probe(
     from netdiag.probe.measure import measured
 
     with measured(_plan(config, options), progress=progress, stop=stop) as measurement:
-        return _analysed_probe(measurement)
+        return _concluded_probe(_joined(measurement))
 
 
 async def aprobe(
@@ -206,7 +207,7 @@ def observe(client: Any, *, capture: str = "auto", interface: str | None = None)
         try:
             yield found
         finally:
-            found.analysis = _analysed_probe(session.conclude())
+            found.analysis = _concluded_probe(_with_retries(_joined(session.conclude())))
 
 
 def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) -> ProbeConfig:
@@ -217,27 +218,44 @@ def _plan(config: ProbeConfig | str | Sequence[str], options: dict[str, Any]) ->
     return ProbeConfig(urls=(config,) if isinstance(config, str) else tuple(config), **options)
 
 
-def _analysed_probe(measurement: Measurement) -> Analysis:
+def _joined(measurement: Measurement) -> Analysis:
     from netdiag.analysis.join import join, without_packets
     from netdiag.analysis.matching import ours
-    from netdiag.stats.arms import compare_arms
 
     recording, captured = measurement.recording, measurement.captured
     if captured is None:
-        joined = without_packets(recording, _source_without_packets(measurement))
-    else:
-        analysis = _analyze(captured.path, recording.keylog, None)
-        source = dataclasses.replace(
-            analysis.source,
-            kind="probe",
-            path=measurement.saved,
-            dropped_packets=captured.counts.dropped,
-            capture_backend=captured.backend,
-            note=measurement.note,
-            verification=recording.verification,
-            unsupported=recording.unsupported,
-        )
-        joined = join(ours(dataclasses.replace(analysis, source=source), recording), recording)
+        return without_packets(recording, _source_without_packets(measurement))
+    analysis = _analyze(captured.path, recording.keylog, None)
+    source = dataclasses.replace(
+        analysis.source,
+        kind="probe",
+        path=measurement.saved,
+        dropped_packets=captured.counts.dropped,
+        capture_backend=captured.backend,
+        note=measurement.note,
+        verification=recording.verification,
+        unsupported=recording.unsupported,
+    )
+    return join(ours(dataclasses.replace(analysis, source=source), recording), recording)
+
+
+def _with_retries(analysis: Analysis) -> Analysis:
+    """With the calls that an application's client library made in several attempts. (A probe knows its own.)"""
+    from netdiag.analysis.retries import with_inferred_calls
+
+    changed, calls = with_inferred_calls(analysis.exchanges, analysis.calls)
+    exchanges = analysis.exchanges
+    if changed and isinstance(exchanges, Rows):
+        for place, exchange in changed.items():
+            exchanges.put(place, exchange)
+    elif changed:
+        exchanges = tuple(changed.get(place, exchange) for place, exchange in enumerate(exchanges))
+    return dataclasses.replace(analysis, exchanges=exchanges, calls=calls)
+
+
+def _concluded_probe(joined: Analysis) -> Analysis:
+    from netdiag.stats.arms import compare_arms
+
     rows = statistics(joined.exchanges, joined.connections)
     return dataclasses.replace(
         joined, statistics=rows, comparisons=compare_arms(joined.exchanges, rows, joined.connections)
@@ -249,7 +267,7 @@ def _analysed_command(observation: Observation) -> Analysis:
     from netdiag.analysis.selection import Filter, select
 
     captured = observation.captured
-    analysis = _analyze(captured.path, observation.keylog, None)
+    analysis = _with_retries(_analyze(captured.path, observation.keylog, None))
     randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
     own = of_program(analysis.connections, observation.connections, randoms)
     known = bool(observation.connections or randoms)

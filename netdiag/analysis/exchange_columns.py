@@ -276,6 +276,15 @@ class ExchangeRows(Rows[Exchange], MeasuredExchanges):
         self.release()
         return [int(place) for place in order[:most]]
 
+    def places_read(self, chosen: Callable[[Outcome], bool]) -> list[int]:
+        """As ``MeasuredExchanges``."""
+        unread = (arm_of(None, reused=False), arm_of(None, reused=True))
+        codes = [code for code, outcome in enumerate(OUTCOMES) if chosen(outcome)]
+        arms = [number for number, arm in enumerate(self.columns.arms) if arm not in unread]
+        places = np.flatnonzero(np.isin(self.columns.outcome, codes) & np.isin(self.columns.arm, arms)).tolist()
+        self.release()
+        return [int(place) for place in places]
+
     def counts(self) -> dict[Outcome, int]:
         """As ``MeasuredExchanges``."""
         counts = np.bincount(self.columns.outcome, minlength=len(OUTCOMES)).tolist()

@@ -49,6 +49,10 @@ class Rows(Sequence[Row]):
         """A row that was made elsewhere already."""
         self._made.setdefault(place, row)
 
+    def put(self, place: int, row: Row) -> None:
+        """Another row than the one that would be made."""
+        self._made[place] = row
+
     def __iter__(self) -> Iterator[Row]:
         return (self[i] for i in range(len(self)))
 

@@ -7,14 +7,14 @@ each attempt is a sample.
 
 from __future__ import annotations
 
-import email.utils
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netdiag.errors import UsageError
+from netdiag.protocols.retry_after import asked
 from netdiag.records.exchange import Outcome
 from netdiag.records.recording import ClientRequest
-from netdiag.units import NS_PER_MS, NS_PER_S
+from netdiag.units import NS_PER_S
 
 MAX_REDIRECTS = 10
 
@@ -145,16 +145,9 @@ def computed_pause_ns(policy: RetryPolicy, retries_done: int, chance: float) -> 
 
 
 def asked_pause(headers: Mapping[str, str], *, wall_ns: int, milliseconds: bool = True) -> Pause | None:
-    """What the server asks for (RFC 9110 section 10.2.3: seconds or a date; clients also take fractions); None when it asks for nothing."""
-    if milliseconds and (value := _number(headers.get("retry-after-ms"))) is not None:
-        return Pause(round(value * NS_PER_MS), "retry-after-ms")
-    text = headers.get("retry-after")
-    if text is None:
-        return None
-    if (value := _number(text)) is not None:
-        return Pause(round(value * NS_PER_S), "retry-after")
-    at_ns = _date_ns(text)
-    return None if at_ns is None else Pause(max(0, at_ns - wall_ns), "retry-after")
+    """What the server asks for; None when it asks for nothing."""
+    wish = asked(headers, wall_ns=wall_ns, milliseconds=milliseconds)
+    return None if wish is None else Pause(wish.ns, wish.cause)
 
 
 def worst_case_ns(policy: RetryPolicy, timeout_ns: int) -> int:
@@ -180,23 +173,3 @@ def _worth_retrying(policy: RetryPolicy, attempt: ClientRequest, headers: Mappin
     if policy.reads_milliseconds and headers.get("x-should-retry") in ("true", "false"):
         return headers["x-should-retry"] == "true"
     return attempt.status in _ALSO_RETRIED or attempt.status >= 500
-
-
-_LONGEST_NUMBER = 32
-
-
-def _number(text: str | None) -> float | None:
-    """A finite number of at least 0; None for anything else."""
-    try:
-        value = float((text or "")[:_LONGEST_NUMBER])
-    except ValueError:
-        return None
-    return value if 0 <= value < 1e12 else None
-
-
-def _date_ns(text: str) -> int | None:
-    """An HTTP date in ns since the epoch."""
-    try:
-        return int(email.utils.parsedate_to_datetime(text).timestamp() * NS_PER_S)
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from netdiag.errors import UsageError
 from netdiag.probe.plan import MAX_CONCURRENCY, MAX_PER_SECOND, MAX_REQUESTS, ProbeConfig
+from netdiag.protocols.retry_after import asked
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
+from netdiag.units import NS_PER_S
 
 Measure = Callable[[ProbeConfig], Analysis]
 _LONGEST_HOLD_S = 600.0
@@ -224,20 +225,6 @@ def _next(done: queue.SimpleQueue[Tick], clerk: threading.Thread, pool: ThreadPo
 
 
 def asked_wait_s(exchange: Exchange, now: float) -> float:
-    """Seconds that a refusal asks for: ``retry-after-ms``, ``retry-after`` in seconds or as a date (RFC 9110 section 10.2.3)."""
-    fields = dict(exchange.response_headers)
-    try:
-        if "retry-after-ms" in fields:
-            return max(0.0, float(fields["retry-after-ms"]) / 1000)
-        return max(0.0, float(fields["retry-after"]))
-    except KeyError:
-        return _DEFAULT_HOLD_S
-    except ValueError:
-        return _until_date(fields.get("retry-after", ""), now)
-
-
-def _until_date(text: str, now: float) -> float:
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (TypeError, ValueError, IndexError):
-        return _DEFAULT_HOLD_S
+    """Seconds that a refusal asks for; a short while where it names no time."""
+    wish = asked(dict(exchange.response_headers), wall_ns=round(now * NS_PER_S))
+    return _DEFAULT_HOLD_S if wish is None else wish.ns / NS_PER_S

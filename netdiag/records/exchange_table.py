@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from netdiag.records.exchange import Exchange, Outcome
 
@@ -16,6 +16,10 @@ class MeasuredExchanges(Sequence[Exchange]):
     @abstractmethod
     def places_of_slowest(self, most: int) -> list[int]:
         """Positions of the slowest so many, the slowest first, equal ones in order."""
+
+    @abstractmethod
+    def places_read(self, chosen: Callable[[Outcome], bool]) -> list[int]:
+        """Positions of those whose request could be read and that ended in one of the chosen ways, in order."""
 
     @abstractmethod
     def those(self, places: Sequence[int]) -> list[Exchange]:

@@ -234,3 +234,26 @@ def test_the_openai_librarys_own_client(start_lab: StartLab, is_async: bool) -> 
     assert exchange.clocks is not None
     assert "kernel" in exchange.clocks
     assert "sk-canary" not in repr(analysis)
+
+
+def test_attempts_of_the_library_that_uses_the_client_are_one_call(start_lab: StartLab, library: ModuleType) -> None:
+    """As OpenAI's and Anthropic's libraries do it: the same request again, numbered."""
+    server = start_lab(Behaviour(fail_first=1, fail_status=503, retry_after_ms="50"))
+    with (
+        library.Client(verify=trusting(server), base_url=server.url, trust_env=False) as client,
+        netdiag.observe(client, capture="none") as seen,
+    ):
+        statuses = [
+            client.get("/v1/models", headers={"x-stainless-retry-count": str(count)}).status_code for count in (0, 1)
+        ]
+        client.get("/v1/models")
+    assert statuses == [503, 200]
+    assert seen.analysis is not None
+    assert [(call.id, call.attempts, call.inferred) for call in seen.analysis.calls] == [
+        (0, (0, 1), True),
+        (1, (2,), False),
+    ]
+    assert [(e.call_id, e.attempt) for e in seen.analysis.exchanges] == [(0, 0), (0, 1), (1, 0)]
+    (arm,) = seen.analysis.statistics
+    assert arm.n == 2
+    assert arm.phases["call"].max == seen.analysis.calls[0].total_ns

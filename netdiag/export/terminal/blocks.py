@@ -135,16 +135,20 @@ def _unseen(page: Page, exchange: Exchange) -> None:
 
 
 def _call_heading(page: Page, call: Call) -> None:
+    """What became of it on a line; its address, which gives way, with its total on the next."""
     slept = sum(backoff.ns for backoff in call.backoff)
+    by = f"by the policy {one_line(call.policy, most=30)}" if call.policy != "none" else ""
+    if call.inferred:
+        by = "by the client itself, as its requests say (inferred)"
+    page.wrapped(
+        0,
+        (f"call {call.id}:", STRONG),
+        f"{len(call.attempts)} attempts, back-off {format_duration(slept)}, {outcome_words(call.outcome)}{',' if by else ''}",
+        (by, MUTED),
+    )
     page.spread(
-        [
-            (f"call {call.id}", STRONG),
-            f"  {one_line(call.url, most=100)}  ",
-            (f"{len(call.attempts)} attempts, back-off {format_duration(slept)}, {call.outcome}", MUTED),
-            (f"  policy {call.policy}" + (" (inferred)" if call.inferred else ""), MUTED),
-        ],
+        [(f"  {one_line(call.url, most=200)}", MUTED)],
         [(f"total {format_ms_readably(call.total_ns)} ms", STRONG)],
-        fold=True,
     )
 
 

@@ -7,14 +7,21 @@ from collections.abc import Sequence
 
 from netdiag.export.terminal.page import BAD, MUTED, Page
 from netdiag.records.analysis import Analysis
-from netdiag.records.labels import arm_name
+from netdiag.records.labels import arm_name, exchange_of
 from netdiag.stats.calls import WholeCall, whole_calls
 from netdiag.stats.distribution import arm_of
 
 
 def calls_of_several_attempts(page: Page, analysis: Analysis) -> None:
-    """A line for each arm that has any, first rounds left out: ``5 of 6 calls ok, 1.5 attempts each``, and the three shares of their time."""
-    if all(len(call.attempts) == 1 for call in analysis.calls):
+    """A line for each arm that has any, first rounds left out: ``5 of 6 calls ok, 1.5 attempts each``, and the three shares of their time.
+
+    In a file only the calls that were tried again are known."""
+    several = [call for call in analysis.calls if len(call.attempts) > 1]
+    if not several:
+        return
+    if analysis.source.kind == "file":
+        found = [[exchange_of(analysis, id) for id in call.attempts] for call in several]
+        _line(page, "tried again by the client", [WholeCall(attempts=tuple(filter(None, row))) for row in found])
         return
     arms: dict[str, list[WholeCall]] = defaultdict(list)
     for call in whole_calls(analysis.exchanges):
