@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from netdiag.protocols.event_readers import reader_for
 from netdiag.protocols.first_events import FirstEvents
 from netdiag.wire.tables import NONE
 
@@ -60,9 +59,3 @@ class Brief(NamedTuple):
     turns: list[BriefTurn]
     settings: int = NONE
     """HTTP/2: the chunk that completes the server's first SETTINGS."""
-
-
-def firsts_of(media: str) -> FirstEvents | None:
-    """What tells the first events of content of this media type; None where it is no stream of events whose kinds can be told."""
-    reader = reader_for(media)
-    return None if reader is None else FirstEvents(reader)

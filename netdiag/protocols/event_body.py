@@ -9,7 +9,7 @@ from typing import Protocol
 
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.content_coding import ContentDecoder, codings_of, obstacle
-from netdiag.protocols.event_readers import EventReader, reader_for
+from netdiag.protocols.event_readers import REPORT_TYPE, EventReader, reader_for
 from netdiag.protocols.grpc import MessageSplitter, is_grpc, status_of
 from netdiag.protocols.headers import Field, find, media_type
 from netdiag.protocols.llm_events import EventClassifier
@@ -62,15 +62,8 @@ def wants_report(path: str | None) -> bool:
     return path is not None and _ANSWERS_WHOLE.search(path) is not None
 
 
-def must_be_read(fields: Sequence[Field], *, to_report: bool) -> bool:
-    """Whether the content of an answer with this head tells more than its events: a gRPC status, or damage of its coding. ``to_report``: to
-    a request of which ``wants_report`` holds."""
-    body = _body_for(media_type(fields), to_report=to_report)
-    return isinstance(body, _GrpcBody) or (body is not None and bool(codings_of(find(fields, "content-encoding"))))
-
-
 def _body_for(media: str, *, to_report: bool) -> EventBody | None:
-    if media == "application/json":
+    if media == REPORT_TYPE:
         return _WholeBody() if to_report else None
     reader = reader_for(media)
     if reader is not None:

@@ -11,6 +11,8 @@ from netdiag.protocols.sse import EventStream
 from netdiag.records.stream import EventKind
 
 SSE_TYPE = "text/event-stream"
+REPORT_TYPE = "application/json"
+"""No stream: an answer in one piece, which may end with a usage report."""
 NDJSON_TYPES = frozenset(
     {
         "application/x-ndjson",

@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from netdiag.protocols import http1_head as heads
-from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets, firsts_of
-from netdiag.protocols.event_body import must_be_read, wants_report
-from netdiag.protocols.first_events import FirstEvents
-from netdiag.protocols.headers import media_type
+from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets
+from netdiag.protocols.event_body import wants_report
+from netdiag.protocols.first_events import Content, FirstEvents, content_of, firsts_of
 from netdiag.protocols.http1_head import FieldSection, Framing
 from netdiag.protocols.redact import redact_target
 from netdiag.protocols.stream_reader import end_of_head
@@ -50,12 +49,14 @@ def _turn(asks: _Messages, answers: _Messages) -> BriefTurn | None:
     asked_to = asks.last_chunk
     head = answers.head()
     response = None if head is None else _response(head)
-    if response is None or (response.is_report and request.wants_report):
+    if response is None:
         return None
     answered = answers.chunk
     framing = Framing.EMPTY if request.is_head else response.framing
-    firsts = None if framing is Framing.EMPTY else firsts_of(response.media)
+    firsts = None if framing is Framing.EMPTY else firsts_of(response.content, to_report=request.wants_report)
     if framing is not Framing.EMPTY and not answers.pass_body(framing, response.length, firsts):
+        return None
+    if firsts is not None and firsts.damaged:
         return None
     told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
     return BriefTurn(request.protocol, response.status, asked, asked_to, answered, answers.last_chunk, *told)
@@ -135,9 +136,7 @@ class _Response(NamedTuple):
     status: int
     framing: Framing
     length: int
-    media: str
-    is_report: bool
-    """Its content is behind a coding, and tells more than moments where the request wants a report."""
+    content: Content
 
 
 def _read_request(head: bytes) -> _Request | None:
@@ -161,11 +160,11 @@ def _read_response(head: bytes) -> _Response | None:
         return None
     status, fields = start[0], section.fields
     if status in (204, 304):
-        return _Response(status, Framing.EMPTY, 0, "", False)
-    if section.delimiter not in (Framing.LENGTH, Framing.CHUNKED) or must_be_read(fields, to_report=False):
+        return _Response(status, Framing.EMPTY, 0, Content())
+    content = content_of(fields)
+    if content is None or section.delimiter not in (Framing.LENGTH, Framing.CHUNKED):
         return None
-    is_report = must_be_read(fields, to_report=True)
-    return _Response(status, section.delimiter, section.length, media_type(fields), is_report)
+    return _Response(status, section.delimiter, section.length, content)
 
 
 _kept_request = lru_cache(maxsize=KEPT)(_read_request)

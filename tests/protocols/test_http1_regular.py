@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from itertools import accumulate
 
 import pytest
@@ -110,7 +111,15 @@ def test_first_events_are_where_they_end_however_they_are_cut(cut: int) -> None:
     assert brief[0].first_visible >= 4
 
 
-GZIP = "Content-Type: application/json\nContent-Encoding: gzip\nContent-Length: 0"
+REPORT = head("POST /v1/messages HTTP/1.1\nContent-Length: 0")
+
+
+def coded(content: bytes, kind: str = "application/json", coding: str = "gzip") -> bytes:
+    """An answer with this content, as it is."""
+    fields = f"Content-Type: {kind}\nContent-Encoding: {coding}\nContent-Length: {len(content)}"
+    return head(f"HTTP/1.1 200 OK\n{fields}") + content
+
+
 IRREGULAR = {
     "no request": (b"", OK_5 + b"hello"),
     "no answer": (GET, b""),
@@ -127,15 +136,24 @@ IRREGULAR = {
     "bare line feeds": (GET, OK_5.replace(b"\r\n", b"\n") + b"hello"),
     "trailers": (GET, EVENTS + b"0\r\nx-sum: 1\r\n\r\n"),
     "gRPC": (GET, head("HTTP/1.1 200 OK\nContent-Type: application/grpc\nContent-Length: 0")),
-    "coded events": (
-        GET,
-        head("HTTP/1.1 200 OK\nContent-Type: text/event-stream\nContent-Encoding: gzip\nContent-Length: 0"),
-    ),
-    "a coded report": (head("POST /v1/messages HTTP/1.1\nContent-Length: 0"), head(f"HTTP/1.1 200 OK\n{GZIP}")),
+    "events behind a coding that is not known": (GET, coded(b"", "text/event-stream", "snappy")),
+    "damaged events": (GET, coded(b"hello", "text/event-stream")),
+    "a damaged report": (REPORT, coded(b"hello")),
     "HTTP/0.9": (b"GET /\r\n\r\n", b"hello"),
     "a load balancer's header": (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n" + GET, OK_5 + b"hello"),
     "TLS": (b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x03\x00\x05hello"),
 }
+
+
+@pytest.mark.parametrize("cut", range(0, 60, 7))
+def test_coded_events_are_where_they_end_however_they_are_cut(cut: int) -> None:
+    content = gzip.compress(ROLE + TEXT * 3, mtime=0)
+    answer = coded(content, "text/event-stream")
+    client, server = numbered(stream((0, GET))), numbered(recut(stream((1, answer)), [len(answer) - cut]))
+    brief = in_brief(client, server)
+    assert brief == in_full(client, server)
+    assert brief is not None
+    assert brief[0].first_visible != NONE
 
 
 @pytest.mark.parametrize("what", list(IRREGULAR))
@@ -154,7 +172,9 @@ REGULAR = {
         head("PUT /a HTTP/1.1\nTransfer-Encoding: chunked") + chunked(b"x") + LAST_CHUNK,
         head("HTTP/1.1 500 No\nContent-Length: 0"),
     ),
-    "coded content that reports nothing": (GET, head(f"HTTP/1.1 200 OK\n{GZIP}")),
+    "coded content that reports nothing": (GET, coded(b"whatever")),
+    "a coded report": (REPORT, coded(gzip.compress(b'{"usage": {"output_tokens": 3}}'))),
+    "a report behind a coding that is not known": (REPORT, coded(b"whatever", coding="snappy")),
 }
 
 

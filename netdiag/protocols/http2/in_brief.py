@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets, firsts_of
-from netdiag.protocols.event_body import must_be_read, wants_report
-from netdiag.protocols.first_events import FirstEvents
+from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets
+from netdiag.protocols.event_body import wants_report
+from netdiag.protocols.first_events import Content, FirstEvents, content_of, firsts_of
 from netdiag.protocols.grpc import status_of
-from netdiag.protocols.headers import Field, make_field, media_type
+from netdiag.protocols.headers import Field, make_field
 from netdiag.protocols.http2 import frames as h2
 from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
 from netdiag.protocols.http2.section import Section, assemble
@@ -157,6 +157,11 @@ class _Answer:
         self.status, self.first, self.firsts = status, first, firsts
         self.ended = NONE
 
+    @property
+    def is_whole(self) -> bool:
+        """It has ended, and its content could be read."""
+        return self.ended != NONE and (self.firsts is None or not self.firsts.damaged)
+
 
 def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> dict[int, BriefTurn] | None:
     """By stream; None where one is missing, does not end, or says more than moments."""
@@ -172,9 +177,9 @@ def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> 
         if row.block is not None:
             section = next(told)
             if answer is None:
-                if section.status == NONE or (section.is_report and request.wants_report):
+                if section.status == NONE:
                     return None
-                firsts = None if row.ends_stream else firsts_of(section.media)
+                firsts = None if row.ends_stream else firsts_of(section.content, to_report=request.wants_report)
                 answer = begun[row.stream_id] = _Answer(section.status, server.chunk(row.at), firsts)
             elif section.status != NONE or not row.ends_stream:
                 return None
@@ -184,7 +189,7 @@ def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> 
             server.feed(answer.firsts, row.begin, row.end)
         if row.ends_stream:
             answer.ended = server.chunk(row.end - 1)
-    if len(begun) < len(requests) or any(answer.ended == NONE for answer in begun.values()):
+    if len(begun) < len(requests) or not all(answer.is_whole for answer in begun.values()):
         return None
     return {stream_id: _turn(requests[stream_id], answer) for stream_id, answer in begun.items()}
 
@@ -198,9 +203,7 @@ def _turn(request: _Request, answer: _Answer) -> BriefTurn:
 class _Response(NamedTuple):
     status: int
     """NONE for trailers."""
-    media: str
-    is_report: bool
-    """Its content is behind a coding, and tells more than moments where the request wants a report."""
+    content: Content
 
 
 def _read_requests(blocks: tuple[bytes, ...]) -> tuple[bool, ...] | None:
@@ -216,18 +219,17 @@ def _is_plain(section: Section) -> bool:
 
 
 def _read_responses(blocks: tuple[bytes, ...]) -> tuple[_Response, ...] | None:
-    """None where one is interim, gRPC's, or has content that must be read."""
+    """None where one is interim, gRPC's, or has content that must be read in full."""
     sections = _sections(blocks)
     if sections is None:
         return None
     found: list[_Response] = []
     for section in sections:
         status, fields = section.status, section.fields
-        interim = status is not None and status < 200
-        if interim or status_of(fields) is not None or must_be_read(fields, to_report=False):
+        content = content_of(fields)
+        if content is None or status_of(fields) is not None or (status is not None and status < 200):
             return None
-        is_report = must_be_read(fields, to_report=True)
-        found.append(_Response(NONE if status is None else status, media_type(fields), is_report))
+        found.append(_Response(NONE if status is None else status, content))
     return tuple(found)
 
 

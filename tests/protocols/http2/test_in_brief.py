@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from itertools import accumulate
 
@@ -104,7 +105,14 @@ def response(*, end_stream: bool = False, fields: list[tuple[str, str]] | None =
     return h2.Headers().frame(1, fields or h2.RESPONSE, end_stream=end_stream)
 
 
+GZIP = ("content-encoding", "gzip")
+CODED = gzip.compress(TEXT * 3, mtime=0)
 REGULAR = {
+    "coded events": [
+        response(fields=[*EVENTS, GZIP]),
+        h2.frame(h2.DATA, 0, 1, CODED[:15]),
+        h2.frame(h2.DATA, h2.END_STREAM, 1, CODED[15:]),
+    ],
     "no content": [response(end_stream=True)],
     "content": [response(), h2.frame(h2.DATA, h2.END_STREAM, 1, b"hello")],
     "content in pieces": [response(), h2.frame(h2.DATA, 0, 1, b"he"), h2.frame(h2.DATA, h2.END_STREAM, 1, b"")],
@@ -137,7 +145,11 @@ IRREGULAR = {
     "another stream": [response(end_stream=True), h2.Headers().frame(2, h2.RESPONSE, end_stream=True)],
     "a block in pieces": [h2.frame(h2.HEADERS, h2.END_STREAM, 1, b""), h2.frame(h2.CONTINUATION, h2.END_HEADERS, 1)],
     "a block that says nothing known": [h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, b"\xfe")],
-    "coded events": [response(fields=[*EVENTS, ("content-encoding", "gzip")], end_stream=True)],
+    "events behind a coding that is not known": [
+        response(fields=[*EVENTS, ("content-encoding", "snappy")]),
+        h2.frame(h2.DATA, h2.END_STREAM, 1, TEXT),
+    ],
+    "damaged events": [response(fields=[*EVENTS, GZIP]), h2.frame(h2.DATA, h2.END_STREAM, 1, TEXT)],
 }
 
 
