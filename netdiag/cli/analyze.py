@@ -91,11 +91,11 @@ SECTIONS: tuple[Section, ...] = (
     sections=SECTIONS,
     epilog="Exit codes: 0 ok, 1 a request failed, 2 partial, 4 a goal is broken, 64 usage, 65 input, 73 output.",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False))
 @click.option("--json", is_flag=True)
 @click.option("--jsonl", is_flag=True)
-@click.option("-o", "--output", "outputs", multiple=True)
+@click.option("-o", "--output", "outputs", type=click.Path(), multiple=True)
 @click.option("--force", is_flag=True)
 @click.option("--embed-keys", is_flag=True)
 @click.option("--filter", "filters", multiple=True)

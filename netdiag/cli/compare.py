@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("first")
-@click.argument("second", required=False)
+@click.argument("first", type=click.Path())
+@click.argument("second", required=False, type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, for capture files.")
 @click.option(
     "--filter",

@@ -9,7 +9,7 @@ from netdiag.collection import seldom
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, to name the protocol inside.")
 @click.option(
     "--filter", "filters", multiple=True, metavar="KEY=VALUE", help="host=, port=, sni=, time=FROM..TO; repeatable."

@@ -14,6 +14,8 @@ from netdiag.cli.console import common_options
 from netdiag.cli.lab_live import TIERS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from netdiag.lab.config import LabConfig
     from netdiag.lab.server import LabServer
 
@@ -22,6 +24,16 @@ TIER_WORDS = (
     " namespaces with the scenario's path between them."
 )
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def _scenarios(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For the shell: names that begin like this, and files where none does."""
+    from click.shell_completion import CompletionItem
+
+    from netdiag.lab.scenario import bundled_names
+
+    names = [CompletionItem(name) for name in bundled_names() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
 
 
 @click.group()
@@ -170,7 +182,7 @@ def list_() -> None:
 
 
 @lab.command()
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=_scenarios)
 @common_options
 def show(scenario: str) -> None:
     """Print a scenario (TOML), to begin your own with."""
@@ -180,7 +192,7 @@ def show(scenario: str) -> None:
 
 
 @lab.command()
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=_scenarios)
 @click.option("--tier", type=click.Choice(TIERS), default="T0", show_default=True, help="T1: loopback. T2: namespaces.")
 @click.option("-n", "--trials", default=3, show_default=True, type=click.IntRange(min=1), help="Calls on T1 and T2.")
 @click.option("-o", "--output", type=_FOLDER, metavar="FOLDER", help="T0: keep NAME.pcapng and NAME.truth.json here.")

@@ -8,7 +8,7 @@ from netdiag.cli.console import common_options
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--exchange", type=int, required=True, metavar="N", help="The request, as numbered by analyze.")
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys.")
 @common_options

@@ -16,7 +16,7 @@ _SIGNAL_BASE = 128
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     epilog="Exit codes: the program's own when it is not 0; then 0 ok, 1 a request failed, 69 no right to capture.",
 )
-@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND [ARGUMENT]...")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND [ARGUMENT]...", type=click.Path())
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="End the program after this long.")
 @click.option(
     "--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark")), default="auto", help="What captures."
@@ -26,13 +26,14 @@ _SIGNAL_BASE = 128
     "-o",
     "--output",
     "outputs",
+    type=click.Path(),
     multiple=True,
     metavar="NAME",
     help="Also write .png .svg .pdf .json .pcapng; repeatable.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--embed-keys", is_flag=True, help="Put the session keys into the .pcapng. Secret!")
-@click.option("--keep-keys", metavar="FILE", help="Keep the session keys in this file (0600).")
+@click.option("--keep-keys", type=click.Path(), metavar="FILE", help="Keep the session keys in this file (0600).")
 @click.option("--top", type=click.IntRange(min=0), metavar="N", help="The N slowest in full; 0 for all.")
 @common_options
 def run(

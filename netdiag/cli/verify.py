@@ -8,7 +8,7 @@ from netdiag.cli.console import common_options
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, given to both witnesses.")
 @click.option("--all", "show_all", is_flag=True, help="Also list differences of a known kind.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")

@@ -76,7 +76,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("-d", "--data", multiple=True)
 @click.option("-A", "--user-agent")
 @click.option("-k", "--insecure", is_flag=True)
-@click.option("--cacert")
+@click.option("--cacert", type=click.Path())
 @click.option("--resolve", multiple=True)
 @click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
 @click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="none")
@@ -86,7 +86,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--max-tokens", type=int)
 @click.option("--no-stream", is_flag=True)
 @click.option("--key-env")
-@click.option("--jsonl")
+@click.option("--jsonl", type=click.Path())
 @click.option("--slo")
 @common_options
 def watch(
