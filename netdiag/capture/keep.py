@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import struct
-from typing import Literal
+from collections.abc import Iterator
+from typing import BinaryIO, Literal
 
 from netdiag.errors import OutputError
 
@@ -18,9 +20,8 @@ def keep(source: str, destination: str, keylog: bytes = b"") -> None:
 
     Raises ``OutputError``. A file that holds its keys is as secret as the traffic.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
-        with os.fdopen(os.open(destination, flags, 0o600), "wb") as target, open(source, "rb") as origin:
+        with open(source, "rb") as origin, _whole_or_nothing(destination) as target:
             start = origin.read(64 * 1024)
             head = _section_header(start)
             target.write(head)
@@ -32,11 +33,23 @@ def keep(source: str, destination: str, keylog: bytes = b"") -> None:
         raise OutputError(f"the capture cannot be saved: {error.strerror}", path=destination) from error
 
 
+@contextlib.contextmanager
+def _whole_or_nothing(path: str) -> Iterator[BinaryIO]:
+    """A new file (0600), which is removed again when it cannot be written to its end. Raises ``OSError``."""
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600), "wb")
+    try:
+        with file:
+            yield file
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+
+
 def keep_keylog(keylog: bytes, path: str) -> None:
     """Write a key log to a new file (0600). Raises ``OutputError``."""
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        with _whole_or_nothing(path) as file:
             file.write(keylog)
     except OSError as error:
         raise OutputError(f"the key log cannot be kept: {error.strerror}", path=path) from error

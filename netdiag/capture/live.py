@@ -7,6 +7,7 @@ for all of them, by markers (``marker.py``).
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -110,9 +111,11 @@ class LiveCapture:
     def start(self) -> None:
         """Start the recorder and wait until it has seen a packet of ours on every interface.
 
-        Raises what ``Backend.start`` raises, or ``CaptureFailed`` when no marker was seen.
+        Raises what ``Backend.start`` raises, or ``CaptureFailed`` when no marker was seen; nothing is left of the file then, so that
+        another backend can be tried.
         """
         began_s = time.monotonic()
+        new = not os.path.lexists(self.task.path)
         try:
             self.backend.start(self.task)
             missing = self._prove(LIVE_S)
@@ -123,6 +126,9 @@ class LiveCapture:
                 )
         except BaseException:
             self.abort()
+            if new:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.task.path)
             raise
         self._ready_s = time.monotonic() - began_s
 

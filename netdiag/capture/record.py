@@ -135,6 +135,7 @@ class _Recording:
         path = self._path()
         if os.path.lexists(path):
             raise OutputError("exists already", path=path, advice="Give another name.")
+        _check_folder(path)
         return start_first(self._config.backend, lambda name: self._prepare(name, path))
 
     def _prepare(self, name: str, path: str) -> LiveCapture:
@@ -150,6 +151,15 @@ class _Recording:
             return self._config.path
         path = Path(self._config.path)
         return str(path.with_name(f"{path.stem}_{self._number:05d}{path.suffix}"))
+
+
+def _check_folder(path: str) -> None:
+    """Said here: a recorder would call it a missing right to capture. Raises ``OutputError``."""
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder):
+        raise OutputError("the folder does not exist", path=path)
+    if not os.access(folder, os.W_OK):
+        raise OutputError("cannot be written: Permission denied", path=path)
 
 
 def _size(path: str) -> int:

@@ -37,8 +37,14 @@ def main(path: str, command: list[str]) -> int:
         os.write(2, f"{error.filename or command[0]}: {error.strerror}\n".encode())
         return 127
     os.close(sink)
-    _copy_until_told(source, target, stop)
-    return _end(child, source, target)
+    try:
+        _copy_until_told(source, target, stop)
+        return _end(child, source, target)
+    except OSError as error:  # the disk is full, or a limit reached: the program has nowhere to write
+        os.close(source)
+        _end_at_once(child)
+        os.write(2, f"{path}: {error.strerror}\n".encode())
+        return 1
 
 
 def _copy_until_told(source: int, target: int, stop: list[int]) -> None:
@@ -62,6 +68,18 @@ def _end(child: int, source: int, target: int) -> int:
                 continue
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return 1
+
+
+def _end_at_once(child: int) -> None:
+    """Without its output, which nobody takes any more."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+        patience_ends = time.monotonic() + PATIENCE_S
+        while time.monotonic() < patience_ends:
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            time.sleep(_LOOK_S)
 
 
 def _copy(source: int, target: int) -> int:
