@@ -40,14 +40,27 @@ def test_orders_and_resolutions(big_endian: bool, nanosecond: bool) -> None:
     ],
 )
 @pytest.mark.parametrize("order", "<>")
-def test_variants_with_longer_record_headers(magic: int, header: int, name: str, order: str) -> None:
+@pytest.mark.parametrize("count", [2, len(FRAMES)])
+def test_variants_with_longer_record_headers(magic: int, header: int, name: str, order: str, count: int) -> None:
     raw = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
-    for at, frame in FRAMES:
+    for at, frame in FRAMES[:count]:
         raw += struct.pack(order + "IIII", at // 10**9, at % 10**9 // 1000, len(frame), len(frame))
         raw += (struct.pack(order + "I", 3) + b"\x08\0" + bytes(6))[: header - 16] + frame
     capture, packets = read(raw)
-    assert contents(raw, packets) == FRAMES
+    assert contents(raw, packets) == FRAMES[:count]
     assert (capture.format, capture.anomalies) == (name, [])
+
+
+def test_a_length_beyond_the_end_of_the_file_makes_no_variant() -> None:
+    """Read with headers of 20 octets, the second record is one of 262144 octets, its seconds those of the first."""
+    frame = ethernet(ipv4(tcp(b"x" * 20)))
+    raw = pcap([])
+    for seconds, fraction in ((500_000, 0), (90_000_000, 500_000), (91_000_000, 0)):
+        raw += struct.pack("<IIII", seconds, fraction, len(frame), 262_144) + frame
+    capture, packets = read(raw)
+    assert packets.captured_bytes.tolist() == [len(frame)] * 3
+    assert (packets.data_offset - packets.data_offset[0]).tolist() == [0, len(frame) + 16, 2 * (len(frame) + 16)]
+    assert capture.cut_at_byte is None
 
 
 @pytest.mark.parametrize("version", [(2, 2), (2, 3), (543, 0)])
