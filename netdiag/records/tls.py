@@ -58,6 +58,15 @@ class TlsSession:
     finished_method: str | None = None
     """``exact`` or ``grammar``."""
     hello_retry_request: bool = False
+    hello_retry_ns: int | None = None
+    """From the first ClientHello to the HelloRetryRequest deliverable; the second ClientHello follows."""
+    server_flight_ns: int | None = None
+    """From the (last) ClientHello to the server's Finished deliverable: the path, and the server's work. None where the client's Finished
+    comes first (TLS 1.2 in full), or either was not captured."""
+    client_finish_ns: int | None = None
+    """From then to the client's Finished sent: the client checks certificates and derives keys."""
+    false_start: bool = False
+    """Up to TLS 1.2: the client sent data before it had the server's Finished (RFC 7918)."""
     resumed: bool | None = None
     """None when it cannot be known from what was captured."""
     early_data: EarlyData | None = None

@@ -10,7 +10,9 @@ import pytest
 import netdiag
 from netdiag.export.terminal.notes import Notes
 from netdiag.lab.builder.output import record
+from netdiag.lab.scenario import bundled
 from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.tls import TlsSession
 from tests.support.conversation import CLIENT, MS, SERVER, Conversation
 from tests.support.http_bytes import head
 from tests.support.packets import ACK, FIN, pcap
@@ -146,3 +148,41 @@ def test_what_only_the_packet_count_shows_is_an_upper_bound_where_it_struck() ->
     written = notes(analysis, found)
     assert "loss 0.0 to 240.0" in written["tls"]
     assert "loss" not in written["transfer"]
+
+
+def scenario(name: str) -> tuple[netdiag.Analysis, Exchange, TlsSession]:
+    analysis = netdiag.analyze(io.BytesIO(record(bundled(name)).capture))
+    found = analysis.exchanges[0]
+    assert found.connection_id is not None
+    session = analysis.connections[found.connection_id].tls
+    assert session is not None
+    return analysis, found, session
+
+
+@pytest.mark.parametrize("name", ["tls-slow-server", "tls-like-go"])
+def test_a_handshake_is_shared_by_path_server_and_client(name: str) -> None:
+    analysis, found, session = scenario(name)
+    assert session.server_flight_ns is not None
+    assert session.client_finish_ns == pytest.approx(1 * MS, abs=0.1 * MS)
+    tls = next(phase for phase in found.phases if phase.name == "tls")
+    assert session.server_flight_ns + session.client_finish_ns == tls.duration_ns
+    if name == "tls-slow-server":
+        assert "path 30.0 + server ≤ 300.0 + client 1.0" in notes(analysis, found)["tls"]
+
+
+def test_next_to_the_server_the_path_is_not_the_clients() -> None:
+    analysis, found, _ = scenario("at-server")
+    assert "path 80.0 + server ≤ 0.0 + client 1.0" in notes(analysis, found)["tls"].replace("0.01", "0.0")
+
+
+def test_a_hello_retry_request_has_its_time() -> None:
+    analysis, found, session = scenario("tls-retry")
+    assert session.hello_retry_ns == pytest.approx(50 * MS, abs=0.1 * MS)
+    assert "HelloRetryRequest 50.0" in notes(analysis, found)["tls"]
+
+
+def test_false_start_saves_a_round_trip() -> None:
+    _, _, session = scenario("tls12-false-start")
+    assert (session.false_start, session.round_trips, session.server_flight_ns) == (True, 1, None)
+    _, _, session = scenario("tls12")
+    assert (session.false_start, session.round_trips) == (False, 2)

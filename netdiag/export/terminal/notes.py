@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from netdiag.records.analysis import Analysis
-from netdiag.records.connection import Connection
+from netdiag.records.connection import Connection, Vantage
 from netdiag.records.dns import NameResolution
 from netdiag.records.exchange import Exchange
 from netdiag.records.gaps import gaps
 from netdiag.records.labels import connection_of
 from netdiag.records.tcp_info import TcpInfo
 from netdiag.records.timing import Clock, Method, Phase, PhaseName
+from netdiag.records.tls import TlsSession
 from netdiag.sanitise import one_line
 from netdiag.units import format_bytes, format_ms_readably
 
@@ -67,9 +68,19 @@ def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list
     retries = connection.syn_retries
     return [
         f"RTT {format_ms_readably(rtt, digits=digits)}" if rtt is not None else "",
+        _elsewhere(connection, digits),
         f"SYN sent {retries + 1} times" if retries else "",
         _stalled(_back_off_ns(exchange, rtt), "back-off", digits) if retries else "",
     ]
+
+
+def _elsewhere(connection: Connection, digits: int) -> str:
+    """Where the capture was not taken at the client: the other half of the path, which lies between phases there."""
+    beyond_ns = connection.client_rtt_ns
+    if beyond_ns is None or connection.vantage not in (Vantage.SERVER, Vantage.MIDDLE):
+        return ""
+    place = "at the server" if connection.vantage is Vantage.SERVER else "on the way"
+    return f"captured {place}: {format_ms_readably(beyond_ns, digits=digits)} to the client and back"
 
 
 def _back_off_ns(exchange: Exchange, rtt_ns: int | None) -> int:
@@ -88,10 +99,34 @@ def _tls(exchange: Exchange, connection: Connection | None, digits: int) -> list
     return [
         f"{trips} round trip{'s' if trips != 1 else ''}" if trips is not None else "",
         "resumed" if session.resumed else "",
-        "HelloRetryRequest" if session.hello_retry_request else "",
+        "False Start" if session.false_start else "",
+        _retry(session, digits),
         f"0-RTT {session.early_data}" if session.early_data else "",
         f"{flight_name} {format_bytes(flight)}" if flight is not None and not session.resumed else "",
+        _tls_shares(exchange, connection, digits),
     ]
+
+
+def _retry(session: TlsSession, digits: int) -> str:
+    took = session.hello_retry_ns
+    return _stalled(took, "HelloRetryRequest", digits) or ("HelloRetryRequest" if session.hello_retry_request else "")
+
+
+def _tls_shares(exchange: Exchange, connection: Connection | None, digits: int) -> str:
+    """``path 40.0 + server ≤ 2.0 + client 1.0``: of the handshake from the last ClientHello on. Loss is in none of them."""
+    if connection is None or connection.tls is None:
+        return ""
+    session, rtt_ns = connection.tls, connection.server_rtt_ns
+    rtt_ns = connection.handshake_rtt_ns if rtt_ns is None else rtt_ns
+    if rtt_ns is None or session.server_flight_ns is None or session.client_finish_ns is None:
+        return ""
+    lost_ns = sum(phase.loss_ns or 0 for phase in exchange.phases if phase.name is PhaseName.TLS)
+    there_ns = min(rtt_ns, session.server_flight_ns)
+    back_ns = min(connection.client_rtt_ns or 0, session.client_finish_ns)  # next to the server the path lies here
+    server_ns = max(0, session.server_flight_ns - there_ns - lost_ns)
+    shares_ns = there_ns + back_ns, server_ns, session.client_finish_ns - back_ns
+    path, server, client = (format_ms_readably(ns, digits=digits) for ns in shares_ns)
+    return f"path {path} + server ≤ {server} + client {client}"
 
 
 def _queue(exchange: Exchange, connection: Connection | None, digits: int) -> list[str]:

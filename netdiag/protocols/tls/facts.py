@@ -23,7 +23,8 @@ def session_facts(session: Session, moments: Handshake, guess: grammar.FinishedB
     suite = session.suite
     finished_at = _finished_at(session, moments)
     early = _early_data(session, guess)
-    resumed = _resumed(session)
+    resumed, false_start = _resumed(session), _false_start(session, moments)
+    server_flight_ns, client_finish_ns = _shares_ns(moments)
     return TlsSession(
         version=None if version is None else version_name(version),
         cipher_suite=None if suite is None else suite.name,
@@ -40,11 +41,15 @@ def session_facts(session: Session, moments: Handshake, guess: grammar.FinishedB
         finished_at=finished_at,
         finished_method=None if finished_at is None else moments.method,
         hello_retry_request=session.retry is not None,
+        hello_retry_ns=_hello_retry_ns(moments),
+        server_flight_ns=server_flight_ns,
+        client_finish_ns=client_finish_ns,
+        false_start=false_start,
         resumed=resumed,
         early_data=early,
         certificate_bytes=session.certificate_bytes,
         server_flight_bytes=_server_flight_bytes(session, guess),
-        round_trips=_round_trips(session, early=early, resumed=resumed),
+        round_trips=_round_trips(session, early=early, quick=True if false_start else resumed),
         client_certificate=_client_certificate(session),
         alerts=tuple(sorted(session.alerts, key=lambda alert: alert.at)) if session.alerts else (),
         decrypted=any(side.opened for side in (session.client, session.server)),
@@ -72,6 +77,26 @@ def _finished_at(session: Session, moments: Handshake) -> int | None:
     if first is not None and first < len(session.client.records):
         ended = min(ended, max(sent, session.client.records[first].first_seen_at))
     return ended
+
+
+def _false_start(session: Session, moments: Handshake) -> bool:
+    first, delivered = moments.first_application[0], moments.server_finished_deliverable
+    if session.tls13 or first is None or delivered is None or first >= len(session.client.records):
+        return False
+    return session.client.records[first].first_seen_at < delivered
+
+
+def _hello_retry_ns(moments: Handshake) -> int | None:
+    asked, retry = moments.client_hello_first, moments.hello_retry_request
+    return None if asked is None or retry is None else max(0, retry.deliverable_at - asked.seen_at)
+
+
+def _shares_ns(moments: Handshake) -> tuple[int | None, int | None]:
+    """What the path and the server took of the handshake, and what the client took."""
+    asked, flight, done = moments.client_hello_last, moments.server_finished_deliverable, moments.client_finished_sent
+    if asked is None or flight is None or done is None or not asked.seen_at <= flight <= done:
+        return None, None
+    return flight - asked.seen_at, done - flight
 
 
 def _resumed(session: Session) -> bool | None:
@@ -117,16 +142,16 @@ def _server_flight_bytes(session: Session, guess: grammar.FinishedBySize | None)
     return sum(session.server.records[i].length + 5 for i in range(begin + 1, end + 1))
 
 
-def _round_trips(session: Session, *, early: EarlyData | None, resumed: bool | None) -> int | None:
+def _round_trips(session: Session, *, early: EarlyData | None, quick: bool | None) -> int | None:
     """Round trips before the client may send its request: 1 in TLS 1.3 (2 with HelloRetryRequest, 0 with accepted 0-RTT data), 2 in TLS 1.2
-    (1 when resumed)."""
+    (1 when ``quick``: resumed, or with False Start)."""
     if session.answer is None:
         return None
     if session.tls13:
         if early is EarlyData.ACCEPTED:
             return 0
         return 2 if session.retry is not None else 1
-    return None if resumed is None else 1 if resumed else 2
+    return None if quick is None else 1 if quick else 2
 
 
 def _client_certificate(session: Session) -> bool | None:
