@@ -156,6 +156,11 @@ _SECRET_PARAMETERS = frozenset(
         "cookie",
     }
 )
+# "user_key" and "licenseKey" carry credentials; these words before "key" say that it is a name in a table or a cache.
+_HARMLESS_BEFORE_KEY = frozenset(
+    {"sort", "order", "group", "primary", "foreign", "partition", "range", "row", "object", "cache", "surrogate", "public", "idempotency"}
+)  # fmt: skip
+_WORDS_OF_A_PARAMETER = re.compile(r"[-_.]|(?<=[a-z])(?=[A-Z])")
 _SECRET_PARAMETER_ENDS = ("token", "secret", "password", "apikey", "signature", "credential", "credentials", "passwd")
 # Every repetition below is bounded, and a credential is cut off by one look at where it begins: a value of 64 KiB made to match almost
 # everywhere must not cost its square.
@@ -195,7 +200,7 @@ def is_secret_name(name: str) -> bool:
     if name in _HARMLESS_HEADERS or _TOKEN_MEASUREMENT.search(name):
         return False
     words = _WORD_BREAK.split(name)
-    return words[-1] == "key" or not _SECRET_WORDS.isdisjoint(words)
+    return words[-1] == "key" or words[-2:] == ["session", "id"] or not _SECRET_WORDS.isdisjoint(words)
 
 
 def redact_target(path: str) -> str:
@@ -236,8 +241,14 @@ def _redact_parameter(match: re.Match[str]) -> str:
 
 def is_secret_parameter(name: str) -> bool:
     """Whether a query parameter of this name carries a credential."""
-    plain = _unquote(name).lower().replace("-", "").replace("_", "").replace("[]", "")
-    return plain in _SECRET_PARAMETERS or plain.endswith(_SECRET_PARAMETER_ENDS)
+    given = _unquote(name).replace("[]", "")
+    plain = given.lower().replace("-", "").replace("_", "")
+    return plain in _SECRET_PARAMETERS or plain.endswith(_SECRET_PARAMETER_ENDS) or _ends_in_key(given)
+
+
+def _ends_in_key(name: str) -> bool:
+    words = [word.lower() for word in _WORDS_OF_A_PARAMETER.split(name)]
+    return len(words) > 1 and words[-1] == "key" and words[-2] not in _HARMLESS_BEFORE_KEY
 
 
 def _unquote(name: str) -> str:

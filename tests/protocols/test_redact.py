@@ -42,6 +42,8 @@ CANARY = "CANARYx0123456789abcdef"
         "x-signature",
         "x-hub-signature",
         "authentication-info",
+        "x-session-id",
+        "Mcp-Session-Id",
     ],
 )
 def test_secret_headers_lose_their_value(name: str) -> None:
@@ -104,6 +106,8 @@ def test_what_a_report_needs_is_kept(name: str, value: str) -> None:
             f"/s3/o?X-Amz-Signature={CANARY}&X-Amz-Credential={CANARY}&X-Amz-Date=2",
             f"/s3/o?X-Amz-Signature={MARKER}&X-Amz-Credential={MARKER}&X-Amz-Date=2",
         ),
+        (f"/x?user_key={CANARY}&licenseKey={CANARY}", f"/x?user_key={MARKER}&licenseKey={MARKER}"),
+        ("/x?sort_key=name&cacheKey=7&hotkey=a", "/x?sort_key=name&cacheKey=7&hotkey=a"),
         ("/x?key=", "/x?key="),
         ("/plain/path", "/plain/path"),
         ("/search?q=token+price&monkey=1", "/search?q=token+price&monkey=1"),
