@@ -32,9 +32,10 @@ def chunks(buffer: Buffer, segments: Segments, rows: slice) -> Iterator[Chunk]:
     """The new octets of one direction, segment by segment in stream order.
 
     Octets that a perfect client never got (after a hole that was neither filled nor acknowledged) are left out. Octets that are missing
-    from the capture but were acknowledged, or that the snap length cut, appear as ``missing_before`` of the next chunk.
+    from the capture but were acknowledged, or that the snap length cut, appear as ``missing_before`` of the next chunk; where it cut the last
+    segment, that is a chunk without octets.
     """
-    at, latest = 0, NONE
+    at, end, latest = 0, 0, NONE
     for offset, end, start, captured, seen_at, deliverable_at, packet in _pieces(segments, rows):
         if deliverable_at == NONE:
             return
@@ -46,6 +47,8 @@ def chunks(buffer: Buffer, segments: Segments, rows: slice) -> Iterator[Chunk]:
         octets = bytes(buffer[start : start + length])
         yield Chunk(octets, offset, seen_at, seen_at, deliverable_at, first, last, offset - at)
         at = offset + length
+    if at < end and at:
+        yield Chunk(b"", end, seen_at, seen_at, deliverable_at, first, last, end - at)
 
 
 _Piece = tuple[int, int, int, int, int, int, int]
