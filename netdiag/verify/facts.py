@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from netdiag.protocols.http1_head import CUT_MARK
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 
@@ -67,7 +68,8 @@ def facts_of(analysis: Analysis) -> CaptureFacts:
         if place is None:
             continue
         if exchange.method is not None:
-            place.requests[exchange.method, exchange.path or exchange.authority or ""] += 1
+            target = exchange.path or exchange.authority or ""
+            place.requests[exchange.method, target.removesuffix(CUT_MARK)] += 1
         if exchange.status is not None:
             place.statuses[exchange.status] += 1
     for resolution in analysis.resolutions:
