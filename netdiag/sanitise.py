@@ -1,4 +1,4 @@
-"""Text that comes from traffic, made harmless for a terminal, a picture, HTML, CSV and a log.
+"""Text that comes from traffic, made harmless for a terminal, a picture, HTML and a log.
 
 A Server header must not drive the analyst's terminal: no control character (C0, DEL, C1), no bidirectional override, no zero-width or
 other invisible format character and no lone surrogate passes. Each becomes a visible ``\\xNN`` or ``\\u{NNNN}``, so that nothing is hidden.
@@ -17,7 +17,6 @@ _INVISIBLE_OTHERS = frozenset(
     | set(range(0xE0100, 0xE01F0))
 )
 _PLAIN = re.compile(r"[ -~]*\Z")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Combining marks stack without end ("zalgo") and climb over the neighbouring lines; two are enough for every written language.
 _MOST_MARKS = 2
 
@@ -29,17 +28,6 @@ def one_line(text: str, *, most: int | None = None) -> str:
     if not _PLAIN.match(text):
         text = "".join(_visible_pieces(text))
     return text if most is None or len(text) <= most else text[: most - 1] + "…"
-
-
-def csv_cell(text: str) -> str:
-    """``text`` for a spreadsheet cell: harmless as above, and never run as a formula."""
-    return "'" + one_line(text) if text.startswith(_FORMULA_STARTS) else one_line(text)
-
-
-def slug(text: str, *, most: int = 80) -> str:
-    """A file name made from our own input: ``[a-z0-9._-]``, never empty, never hidden, never a path."""
-    name = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.")[:most].strip("-.")
-    return name or "netdiag"
 
 
 def _visible_pieces(text: str) -> list[str]:

@@ -6,11 +6,6 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
 
-def ms(duration_ns: int) -> float:
-    """Milliseconds of a duration in nanoseconds."""
-    return duration_ns / NS_PER_MS
-
-
 def format_ms(duration_ns: int | None, *, digits: int = 1, none: str = "–") -> str:
     """``12.3``: milliseconds without unit for tables; ``none`` when the duration is not known."""
     return none if duration_ns is None else f"{duration_ns / NS_PER_MS:.{digits}f}"

@@ -67,11 +67,6 @@ class LineSplitter:
         """Whatever comes next begins a line."""
         return not self._held_bytes and not self._skip_lf
 
-    @property
-    def held_bytes(self) -> int:
-        """Octets of a line that has not ended."""
-        return self._held_bytes
-
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:

@@ -6,7 +6,6 @@ with n trials". A goal without a quantile is about every single trial, as in htt
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from enum import StrEnum
 
 from netdiag.errors import UsageError
 from netdiag.stats.proportion import lower_bound, trials_needed, upper_bound
-from netdiag.units import NS_PER_MS, format_ms
+from netdiag.units import NS_PER_MS
 
 QUANTITIES: Mapping[str, str] = {
     "total": "total",
@@ -114,15 +113,3 @@ def judge(goal: Goal, durations_ns: Sequence[int], failures: int) -> GoalResult:
     return GoalResult(
         goal=goal, answer=Answer.CANNOT_BE_SHOWN, n=n, over=over, trials_needed=trials_needed(goal.share, over)
     )
-
-
-def describe_limit(goal: Goal) -> str:
-    """The limit as a person reads it: ``5000.0 ms`` or ``1 %``."""
-    return f"{goal.share * 100:g} %" if goal.limit_ns is None else f"{format_ms(goal.limit_ns)} ms"
-
-
-def observed_quantile_ns(durations_ns: Sequence[int], failures: int, share: float) -> int | None:
-    """The empirical (1 − share) quantile with failures as infinitely long; None when it falls among the failures or there is no trial."""
-    n = len(durations_ns) + failures
-    rank = math.ceil((1 - share) * n)
-    return sorted(durations_ns)[rank - 1] if n and 1 <= rank <= len(durations_ns) else None

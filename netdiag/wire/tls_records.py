@@ -58,12 +58,6 @@ def chain(
     return _table(pieces, records(pieces, index, position))
 
 
-def looks_like_tls(buffer: Buffer, segments: Segments) -> Bool:
-    """Of each connection id up to the largest: one of its directions begins with a TLS handshake record, or shows a chain of records
-    (a capture may begin in the middle of a connection)."""
-    return _like_tls(pieces_of(buffer, segments), segments)
-
-
 def _like_tls(pieces: Pieces, segments: Segments) -> Bool:
     out = np.zeros(int(segments.connection.max(initial=-1)) + 1, np.bool_)
     if not len(pieces):

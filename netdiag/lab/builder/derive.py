@@ -105,9 +105,7 @@ class _View:
         self.run, self.observed = run, observed
         is_tls = run.session is not None or run.server_session is not None
         self.secured = secured
-        client_stream = run.winner.sender.stream if run.winner is not None else b""
         server_stream = run.server_end.sender.stream if run.server_end is not None else b""
-        self.client_records = RecordEnds.of(client_stream, tls=is_tls)
         self.server_records = RecordEnds.of(server_stream, tls=is_tls)
         self.resolver = resolver
 

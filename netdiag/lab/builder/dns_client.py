@@ -28,7 +28,6 @@ class Resolution:
     type: str
     port: int
     id: int
-    queried_at: int
     answered_at: int | None = None
     attempts: int = 1
     rcode: int | None = None
@@ -89,7 +88,7 @@ class StubResolver:
 
     def _new(self, name: str, kind: str, port: int) -> Resolution:
         identifier = self._host.network.random.getrandbits(16)
-        question = Resolution(name=name, type=kind, port=port, id=identifier, queried_at=now_ns())
+        question = Resolution(name=name, type=kind, port=port, id=identifier)
         self.resolutions.append(question)
         return question
 

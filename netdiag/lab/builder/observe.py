@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -109,17 +109,6 @@ class RecordEnds:
             return offset
         place = bisect_right(self.ends, offset)
         return self.ends[place] - 1 if place < len(self.ends) else offset
-
-    def first_octet(self, offset: int) -> int:
-        """The first octet of the record that holds ``offset``."""
-        if not self.ends:
-            return offset
-        place = bisect_right(self.ends, offset)
-        return self.ends[place - 1] if place else 0
-
-    def count_before(self, offset: int) -> int:
-        """Whole records that end at or before ``offset``."""
-        return bisect_left(self.ends, offset + 1)
 
 
 @dataclass(slots=True)

@@ -58,8 +58,6 @@ class Direction:
         """Index of the first record of 0-RTT data."""
         self.missing_labels: list[str] = []
         """Labels of secrets that records of this direction would have needed."""
-        self.discarded_bytes = 0
-        """Octets of rejected 0-RTT data."""
         self.unread = 0
         """Protected records that were not, although there were keys."""
         self.busy = False
@@ -293,7 +291,6 @@ class Direction:
             if self.first_early is None:
                 self.first_early = self.index - 1
             if self._observer.discards(epoch):
-                self.discarded_bytes += len(content)
                 return
         elif self.first_application is None and content:
             self.first_application = self.index - 1
