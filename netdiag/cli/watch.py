@@ -119,8 +119,8 @@ def watch(
         plan = WatchPlan(config=config, every_s=interval, per_second=rate, count=count)
         announce(config, times=plan.most_ticks if count is None else count)
         with _lines(jsonl) as file:
-            whole = _run(plan, file)
-    return _conclude(whole, slo, quiet=jsonl == "-")
+            made = _run(plan, file)
+    return _conclude(made, slo, quiet=jsonl == "-")
 
 
 _UNASKED: dict[str, Any] = {
@@ -145,8 +145,8 @@ def _lines(path: str | None) -> Iterator[TextIO | None]:
         raise OutputError(f"cannot be written: {error.strerror}", path=path) from error
 
 
-def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
-    """All calls of the watch as one analysis; None when there was none. On a terminal the table stands below the lines and keeps growing."""
+def _run(plan: WatchPlan, file: TextIO | None) -> list[Tick]:
+    """The ticks in which a call was made. On a terminal the table stands below the lines and keeps growing."""
     from netdiag import api
     from netdiag.cli.console import console
     from netdiag.cli.interrupt import interruptible
@@ -155,7 +155,7 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
     for needed in ("netdiag.probe.measure", "netdiag.analysis.join", "netdiag.stats.arms"):
         importlib.import_module(needed)  # the first call shall not pay for it
     stop = threading.Event()
-    found: list[Analysis] = []
+    made: list[Tick] = []
     out = console()
     under_way = _UnderWay(api.probe)
 
@@ -167,16 +167,16 @@ def _run(plan: WatchPlan, file: TextIO | None) -> Analysis | None:
         try:
             for tick in ticks(plan, under_way, stop):
                 if tick.analysis is not None:
-                    found.append(tick.analysis)  # first, or a ^C while it is shown would lose it
+                    made.append(tick)  # first, or a ^C while it is shown would lose it
                 _show(tick, file, out)
                 if tick.analysis is not None:
-                    refresh(found)
+                    refresh(made)
         except KeyboardInterrupt:
-            if not found:
+            if not made:
                 raise
-    if not found and stop.is_set():
+    if not made and stop.is_set():
         raise KeyboardInterrupt
-    return _together(found)
+    return made
 
 
 class _UnderWay:
@@ -200,10 +200,10 @@ class _UnderWay:
 
 
 @contextmanager
-def _live_table(out: Console, *, enabled: bool) -> Iterator[Callable[[list[Analysis]], None]]:
+def _live_table(out: Console, *, enabled: bool) -> Iterator[Callable[[list[Tick]], None]]:
     """All that is printed meanwhile must go through ``out``, or it would run into the table."""
     if not (enabled and out.is_terminal):
-        yield lambda _found: None
+        yield lambda _made: None
         return
     from rich.live import Live
     from rich.text import Text
@@ -213,21 +213,30 @@ def _live_table(out: Console, *, enabled: bool) -> Iterator[Callable[[list[Analy
     plain = ascii_only()  # asked before Live puts something of its own in the place of standard output
     with Live(console=out, auto_refresh=False, transient=True) as live:
 
-        def refresh(found: list[Analysis]) -> None:
-            lines = _summary_lines(_together(found), out, plain=plain)
+        def refresh(made: list[Tick]) -> None:
+            lines = _summary_lines(made, out, plain=plain)
             live.update(Text("\n").join(lines[: max(3, out.height - 2)]), refresh=True)
 
         yield refresh
 
 
-def _summary_lines(whole: Analysis | None, out: Console, *, plain: bool) -> list[Text]:
-    from netdiag.export.terminal.page import Page
+def _summary_lines(made: list[Tick], out: Console, *, plain: bool) -> list[Text]:
+    from netdiag.cli.lateness import median_lag_ns, without_percentiles
+    from netdiag.export.terminal.page import BAD, Page
     from netdiag.export.terminal.summary import summary
+    from netdiag.units import format_duration
 
     page = Page(out.width, ascii_only=plain)
     page.blank()
+    whole, late_ns = _together(made), median_lag_ns(made)
     if whole is not None:
-        summary(page, whole)
+        summary(page, without_percentiles(whole) if late_ns else whole)
+    if late_ns:
+        page.wrapped(
+            0,
+            (f"half of the calls began {format_duration(late_ns)} later than scheduled, or more:", BAD),
+            "the times above count from when they began, and no percentile is claimed; goals count from the schedule",
+        )
     return page.lines
 
 
@@ -298,11 +307,13 @@ def _clock(at: int) -> str:
     return datetime.datetime.fromtimestamp(at // 1_000_000_000).strftime("%H:%M:%S")
 
 
-def _together(found: list[Analysis]) -> Analysis | None:
+def _together(made: list[Tick]) -> Analysis | None:
+    """All calls as one analysis; None when there was none."""
     from dataclasses import replace
 
     from netdiag.stats.distribution import statistics
 
+    found = [tick.analysis for tick in made if tick.analysis is not None]
     rows = [(place, exchange) for place, analysis in enumerate(found) for exchange in analysis.exchanges]
     if not rows:
         return None
@@ -315,14 +326,16 @@ def _together(found: list[Analysis]) -> Analysis | None:
     )
 
 
-def _conclude(whole: Analysis | None, slo: str | None, *, quiet: bool) -> int:
+def _conclude(made: list[Tick], slo: str | None, *, quiet: bool) -> int:
     from netdiag.cli import exit_codes, results
     from netdiag.cli.console import ascii_only, console, show
+    from netdiag.cli.lateness import as_scheduled
     from netdiag.errors import ProbeError
 
-    if whole is None:
+    whole, scheduled = _together(made), _together(as_scheduled(made))
+    if whole is None or scheduled is None:
         raise ProbeError("no request was made")
     if not quiet:
-        show(_summary_lines(whole, console(), plain=ascii_only()))
-    goals = results.print_goals(whole, slo, stream=sys.stderr if quiet else sys.stdout)
+        show(_summary_lines(made, console(), plain=ascii_only()))
+    goals = results.print_goals(scheduled, slo, stream=sys.stderr if quiet else sys.stdout)
     return exit_codes.worst([goals, exit_codes.of_result(whole, None, strict=False)])

@@ -88,6 +88,25 @@ def test_a_broken_goal_is_exit_code_4():
     assert "broken (2 of 2 over)" in done.stdout
 
 
+def test_a_watch_that_cannot_keep_up_says_so_and_its_goals_count_from_the_schedule(start_lab):
+    server = start_lab(Behaviour(wait_ms=500))
+    asked = [
+        server.url + "/v1/models",
+        "--cacert",
+        str(server.ca_file),
+        "--every",
+        "250ms",
+        "-n",
+        "3",
+        "--slo",
+        "total=700",
+    ]
+    done = subprocess.run([*command()[:-1], *asked], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 4
+    assert "later than scheduled" in done.stdout
+    assert done.stdout.count(" late") >= 2
+
+
 def test_interrupt_ends_with_the_table():
     with subprocess.Popen(
         command("--every", "0.5"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
