@@ -13,7 +13,9 @@ class Runner(Protocol):
     """Applies a function to all things, perhaps to several at once; results in order. Things are taken by the calling thread, in order,
     and only a few ahead of the results."""
 
-    def __call__(self, function: Callable[[Thing], Result], things: Iterable[Thing], /) -> Iterable[Result]: ...
+    def __call__(self, function: Callable[[Thing], Result], things: Iterable[Thing], /) -> Iterable[Result]:
+        """Results in the order of ``things``."""
+        ...
 
 
 def one_by_one(function: Callable[[Thing], Result], things: Iterable[Thing], /) -> Iterable[Result]:

@@ -29,6 +29,7 @@ class Counter:
         self.last_s = 0.0
 
     def __call__(self, packet: Any) -> None:
+        """One packet was handed over."""
         now_s = time.monotonic()
         self.first_s = now_s if self.first_s is None else self.first_s
         self.last_s = now_s

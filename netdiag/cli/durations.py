@@ -26,6 +26,7 @@ class Duration(_ParamType):
         self._unit = unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """``6s``, ``500ms``, ``2min`` or a number, in ``unit``."""
         if isinstance(value, (int, float)):
             return float(value)
         found = _WRITTEN.fullmatch(str(value).lower())

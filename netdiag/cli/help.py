@@ -27,6 +27,7 @@ class Grouped(click.Command):
             )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sections; rare lines only with ``--help-all``."""
         for heading, lines in self.sections:
             shown = [(line[0], line[1]) for line in lines if RARE not in line or ctx.meta.get(_ALL)]
             if shown:

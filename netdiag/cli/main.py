@@ -49,9 +49,11 @@ class LazyGroup(click.Group):
     """Knows its subcommands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, without an import."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None for a name that is none."""
         if cmd_name not in COMMANDS:
             return None
         module_name, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -60,12 +62,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of the help page, without an import."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, with a suggestion for a name that is nearly one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

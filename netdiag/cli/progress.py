@@ -17,7 +17,9 @@ PATIENCE_S = 1.0
 class Report(Protocol):
     """What long work calls now and then: how much is done, of how much (None when that is not known)."""
 
-    def __call__(self, done: int, total: int | None, /) -> None: ...
+    def __call__(self, done: int, total: int | None, /) -> None:
+        """``done`` of ``total``, in the unit of the work."""
+        ...
 
 
 @contextmanager

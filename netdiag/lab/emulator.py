@@ -112,6 +112,7 @@ class Emulator:
         self._log = array("q")
 
     def stop(self, *_: object) -> None:
+        """End ``run`` soon; also a signal handler."""
         self._stopped = True
 
     def run(self) -> None:

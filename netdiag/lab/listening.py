@@ -111,5 +111,6 @@ def _prepare(sock: socket.socket, family: socket.AddressFamily, sockets: Sockets
 
 
 def address_text(name: tuple[str, int] | tuple[str, int, int, int]) -> str:
+    """A socket name as ``host:port``, with brackets around IPv6."""
     host, port = name[0], name[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

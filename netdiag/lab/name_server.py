@@ -157,9 +157,11 @@ class NameServer(asyncio.DatagramProtocol):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See ``asyncio.DatagramProtocol``."""
         self._transport: Any = transport
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
+        """A query over UDP, answered when its delay is over."""
         at = time.monotonic_ns()
         task = asyncio.ensure_future(
             self._reply(data, at, False, lambda message: self._transport.sendto(message, addr))

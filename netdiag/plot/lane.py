@@ -32,6 +32,7 @@ class Scale:
     end: float
 
     def __call__(self, at: int) -> float:
+        """The place of an instant (ns since the epoch)."""
         return self.unit.of(at - self.origin)
 
     def characters(self, count: int) -> float:

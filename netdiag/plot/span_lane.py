@@ -32,6 +32,7 @@ class _Placed:
 
 
 def span_lane(heading: str, spans: Sequence[LaneSpan], scale: Scale) -> Lane:
+    """Spans of one side (at least one), as many rows as they need; those of other exchanges are pale."""
     placed = _packed(spans, scale)
     left_out = len(spans) - len(placed)
 

@@ -54,6 +54,8 @@ class ProtocolNotOffered(TlsFailed):
 
 
 class ReadTimedOut(httpcore.ReadTimeout):
+    """The peer sent nothing for too long."""
+
     outcome = Outcome.TIMEOUT_READ
 
 
@@ -62,6 +64,8 @@ class FirstEventTimedOut(ReadTimedOut):
 
 
 class WriteTimedOut(httpcore.WriteTimeout):
+    """The peer took nothing for too long."""
+
     outcome = Outcome.TIMEOUT_WRITE
 
 
@@ -72,6 +76,8 @@ class TotalTimedOut(httpcore.ReadTimeout):
 
 
 class ConnectionReset(httpcore.ReadError):
+    """A RST, or a write after one."""
+
     outcome = Outcome.RESET
 
 
@@ -112,6 +118,7 @@ def read_failure(error: OSError) -> Exception:
 
 
 def resolve_failure(host: str, error: OSError) -> ResolveFailed:
+    """What a failed lookup of ``host`` means."""
     reason = error.strerror if isinstance(error, socket.gaierror) else str(error)
     return ResolveFailed(f"{host}: {reason}")
 

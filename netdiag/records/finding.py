@@ -8,6 +8,8 @@ from typing import Any
 
 
 class Severity(StrEnum):
+    """How much of the time the cause cost."""
+
     CRITICAL = "critical"
     MAJOR = "major"
     MINOR = "minor"
@@ -15,6 +17,8 @@ class Severity(StrEnum):
 
 
 class Confidence(StrEnum):
+    """How sure the cause is."""
+
     PROVED = "proved"
     LIKELY = "likely"
     HINT = "hint"

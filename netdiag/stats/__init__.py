@@ -1,0 +1,1 @@
+"""Many exchanges: distributions, goals, and comparisons of arms with their intervals."""

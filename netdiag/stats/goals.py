@@ -36,6 +36,8 @@ _GOAL = re.compile(
 
 
 class Answer(StrEnum):
+    """What the trials show about a goal, with the confidence of their bounds."""
+
     MET = "met"
     BROKEN = "broken"
     CANNOT_BE_SHOWN = "cannot-be-shown"

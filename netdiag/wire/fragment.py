@@ -62,6 +62,7 @@ Found = tuple[Key, int, bool, Piece]
 
 
 def pieces_v4(octets: Octets, raw: RawPackets, cursor: Cursor) -> list[Found]:
+    """Fragments whose payload begins at the cursor, behind their IPv4 headers."""
     network = cursor.network
     field_ = octets.column(network + 6, BIG16)
     identification, protocol = octets.column(network + 4, BIG16), octets.column(network + 9, OCTET)
@@ -84,6 +85,7 @@ def pieces_v4(octets: Octets, raw: RawPackets, cursor: Cursor) -> list[Found]:
 
 
 def pieces_v6(octets: Octets, raw: RawPackets, cursor: Cursor) -> list[Found]:
+    """Fragments whose fragment headers begin at the cursor."""
     field_ = u16(octets, cursor, 2)
     return [
         (

@@ -68,6 +68,7 @@ class ReadPause:
     done: bool = False
 
     async def after(self, size: int) -> None:
+        """Another ``size`` octets have come: waits if this is where reading stops."""
         self.taken_bytes += size
         limit = self.request.read_pause_after
         if limit is not None and not self.done and self.taken_bytes >= limit:

@@ -59,6 +59,7 @@ class Aead13:
         self._empty_aad = _has_empty_aad(version)
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
+        """See ``Protection.open``."""
         header = content_type << 32 | version << 16 | len(fragment) & 0xFFFF
         aad = b"" if self._empty_aad else header.to_bytes(5, "big")
         try:
@@ -123,6 +124,7 @@ class Aead12:
         self._tag_bytes = bulk.tag_bytes
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
+        """See ``Protection.open``."""
         if self._explicit:
             nonce, sealed = self._salt + fragment[:8], fragment[8:]
         else:
@@ -182,6 +184,7 @@ class Cbc:
         self._ssl3 = version == SSL3
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
+        """See ``Protection.open``."""
         sealed = fragment
         if self._encrypt_then_mac:  # RFC 7366 section 3: the MAC covers IV and ciphertext
             sealed, mac = fragment[: -self._mac.size], fragment[-self._mac.size :]
@@ -253,6 +256,7 @@ class Rc4:
         """Octets of keystream that a record which did not authenticate has used up."""
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
+        """See ``Protection.open``."""
         plain = self._cipher.update(fragment)
         end = len(plain) - self._mac.size
         if end < 0 or not self._mac.matches(plain[end:], sequence, content_type, version, plain[:end]):
@@ -278,6 +282,7 @@ class Null:
         self._mac, self._size = mac, size
 
     def open(self, sequence: int, content_type: int, version: int, fragment: bytes) -> tuple[int, bytes] | None:
+        """See ``Protection.open``."""
         end = len(fragment) - self._size
         if end < 0:
             return None

@@ -26,6 +26,7 @@ class Bulk:
 
     @property
     def aead(self) -> bool:
+        """Whether the cipher authenticates what it encrypts, so that there is no MAC of its own."""
         return self.mode in ("gcm", "ccm", "chacha")
 
 
