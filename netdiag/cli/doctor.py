@@ -52,8 +52,8 @@ def describe(page: Page, found: CaptureAbility) -> None:
             ("may capture", GOOD) if recorder.allowed else ("cannot", BAD) if recorder.installed else ("missing", MUTED)
         )
         version = one_line(recorder.version or "", most=20)
-        reason = f"  {one_line(recorder.reason, most=300)}" if recorder.reason else ""
-        page.line(f"  {recorder.name:<9}{version:<11}", (word, style), reason)
+        reason = one_line(recorder.reason, most=300) if recorder.reason else ""
+        page.hanging(2, f"{recorder.name:<9}{version:<11}", (f"{word}{':' if reason else ''}", style), reason)
     page.blank()
     _verdict(page, found)
     page.blank()

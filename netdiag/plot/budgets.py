@@ -48,7 +48,7 @@ def _rows(analysis: Analysis) -> list[_Row]:
         if exchange.id not in uncounted and not exchange.failed:
             arms.setdefault(arm_of(exchange), []).append(exchange)
     rows: list[_Row] = []
-    for arm, group in list(arms.items())[:_MOST_ARMS]:
+    for arm, group in sorted(arms.items())[:_MOST_ARMS]:  # trials come in random order; pictures do not
         typical, slowest = medoid(group), max(group, key=lambda e: e.total_ns)
         assert typical is not None
         rows.append(_Row(f"{arm_name(arm)}, typical of {len(group)}", typical))

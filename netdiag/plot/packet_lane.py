@@ -56,11 +56,17 @@ def _hole_boxes(axes: Any, holes: Sequence[LaneHole], scale: Scale, top: float, 
         axes.text((left + right) / 2, top + 0.08, text, ha="center", va="top", fontsize=FONT, color=FAILURE, zorder=6)
 
 
+def _name(packet: LanePacket) -> str:
+    if packet.kind is LaneKind.SYN and packet.side == "server":
+        return "SYN-ACK"
+    return _FLAGS.get(packet.kind) or ("resent" if packet.kind in _RESENT else "")
+
+
 def _flag_labels(axes: Any, packets: Sequence[LanePacket], scale: Scale, bottom: float) -> None:
     """SYN, FIN, RST and retransmissions by name, where there is room for the name."""
     reached = -scale.end
     for packet in packets:
-        name = _FLAGS.get(packet.kind) or ("resent" if packet.kind in _RESENT else "")
+        name = _name(packet)
         x = scale(packet.at)
         if not name or x < reached:
             continue

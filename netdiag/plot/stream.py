@@ -8,7 +8,18 @@ from typing import Any
 
 from netdiag.palette import FAILURE, INK, MUTED, STALL_HUES
 from netdiag.plot.shapes import add_lines, halo, titles
-from netdiag.plot.style import Picture, TimeUnit, hue, new_picture, quiet_axes, settings, thousands
+from netdiag.plot.style import (
+    WIDTH_IN,
+    Picture,
+    TimeUnit,
+    hue,
+    ink_on,
+    new_picture,
+    points_per_character,
+    quiet_axes,
+    settings,
+    thousands,
+)
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
 from netdiag.records.labels import connection_of, exchange_of, host_of, request_label
@@ -32,6 +43,10 @@ _SENT_AGAIN = frozenset({LaneKind.RETRANSMISSION, LaneKind.SPURIOUS})
 _DELIVERIES = {Delivery.BUFFERED: "BUFFERED on the way", Delivery.BURSTY: "in regular bursts"}
 _TICKS_IN = 0.2
 """Height of one row of ticks."""
+_AXES_IN = 0.925 * WIDTH_IN
+_STRIP = 0.045
+"""Height of the strip of phases, in shares of the axes."""
+_STRIP_FONT = 7.5
 
 
 def arrival(source: Analysis | ExchangeLanes, exchange_id: int = 0) -> Picture:
@@ -84,7 +99,11 @@ def _phases_below(axes: Any, exchange: Exchange, unit: TimeUnit) -> None:
     """The phases as a strip under the line, so that the wait for the first event has its owner."""
     for phase in exchange.phases:
         left, right = (unit.of(at - exchange.started_at) for at in (phase.started_at, phase.ended_at))
-        axes.axvspan(left, right, ymin=0.0, ymax=0.045, color=hue(str(phase.name)), linewidth=0, zorder=3)
+        name = str(phase.name)
+        axes.axvspan(left, right, ymin=0.0, ymax=_STRIP, color=hue(name), linewidth=0, zorder=3)
+        if (right - left) / axes.get_xlim()[1] * _AXES_IN > (len(name) + 1) * points_per_character(_STRIP_FONT) / 72:
+            place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "center_baseline"}
+            axes.text((left + right) / 2, _STRIP / 2, name, color=ink_on(name), fontsize=_STRIP_FONT, zorder=4, **place)
     axes.axhline(0, color=MUTED, linewidth=0.7, zorder=2)
 
 

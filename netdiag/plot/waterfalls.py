@@ -21,7 +21,7 @@ from netdiag.plot.style import (
     thousands,
 )
 from netdiag.records.analysis import Analysis
-from netdiag.records.exchange import Exchange
+from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.gaps import gaps
 from netdiag.records.labels import arm_name, connection_of, host_of, request_label, result_label
 from netdiag.records.timing import Method, PhaseName
@@ -124,9 +124,21 @@ def _draw(analysis: Analysis, rows: Sequence[_Row], shared: bool) -> Picture:
     above = (1.0, 1 + 0.04 / (height - 1.55))
     phase_legend(axes, present, loc="lower right", bbox_to_anchor=above, fontsize=9, borderaxespad=0)
     left_out = len(analysis.exchanges) - len(rows)
-    note = f" · only the slowest {len(rows)} of {len(analysis.exchanges):,} are drawn" if left_out else ""
-    titles(picture, headline(analysis, analysis.exchanges), evidence_line(analysis) + note)
+    notes = [f"only the slowest {len(rows)} of {len(analysis.exchanges):,} are drawn"] if left_out else []
+    notes += _legend(rows, uncounted)
+    titles(picture, headline(analysis, analysis.exchanges), " · ".join([evidence_line(analysis), *notes]))
     return picture
+
+
+def _legend(rows: Sequence[_Row], uncounted: Set[int]) -> list[str]:
+    """What grey names and thin lines mean, where there are any."""
+    exchanges = [row.exchange for row in rows]
+    bounded = any(p.method is not Method.EXACT and p.hi_ns > p.lo_ns for e in exchanges for p in e.phases)
+    return [
+        *(["grey: not counted"] if any(e.id in uncounted and not e.failed for e in exchanges) else []),
+        *(["ticks: events"] if any(e.stream is not None and e.stream.timeline for e in exchanges) else []),
+        *(["black lines: bounds"] if bounded else []),
+    ]
 
 
 class _Sheet:
@@ -177,7 +189,7 @@ def _reach(row: _Row) -> int:
 
 def _verdict(e: Exchange) -> str:
     total = format_duration(e.total_ns)
-    return f"{total}  {result_label(e)}" if e.failed else total
+    return f"{total}  {result_label(e)}" if e.failed or e.outcome is Outcome.INCOMPLETE else total
 
 
 def _names(exchange: Exchange) -> set[str]:

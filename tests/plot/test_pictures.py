@@ -18,6 +18,7 @@ from netdiag.palette import PHASE_HUES
 from netdiag.plot.style import Picture, thousands
 from netdiag.plot.waterfalls import MOST_ROWS
 from netdiag.records.analysis import Analysis
+from netdiag.records.exchange import Outcome
 from netdiag.records.source import EvidenceLevel
 from tests.support import analyses, fabricated, fabricated_lanes
 from tests.support.hostile import FORBIDDEN, PAYLOADS
@@ -108,6 +109,38 @@ def test_more_rows_than_can_be_read_are_cut_with_a_note() -> None:
     picture = plot.waterfall(analyses.many(300))
     assert f"only the slowest {MOST_ROWS} of 300 are drawn" in words(picture)
     assert picture.get_figheight() < 20
+
+
+def test_what_grey_names_ticks_and_thin_lines_mean_is_said_where_there_are_any() -> None:
+    assert "black lines: bounds" in words(plot.waterfall(analyses.keyless()))
+    assert "ticks: events" in words(plot.waterfall(analyses.streamed()))
+    first = replace(analyses.one_request(), statistics=())
+    plain = words(plot.waterfall(first))
+    assert not any(word in plain for word in ("grey:", "ticks:", "black lines:"))
+
+
+def test_an_incomplete_request_is_grey_and_says_so() -> None:
+    e = fabricated.exchange("tcp 10 | send 1", outcome=Outcome.INCOMPLETE, status=None, connection_id=None)
+    shown = words(plot.waterfall(fabricated.analysis(e, fabricated.exchange("wait 10", id=1, connection_id=None))))
+    assert "11.0 ms  incomplete" in shown
+
+
+def test_the_phases_under_the_arrival_line_have_names() -> None:
+    shown = words(plot.arrival(analyses.streamed(), 0)).splitlines()
+    assert "wait" in shown
+    assert "transfer" in shown
+
+
+def test_the_answer_to_a_syn_is_called_syn_ack() -> None:
+    shown = words(plot.lanes(fabricated_lanes.lanes())).splitlines()
+    assert any(word.startswith("SYN-ACK ") for word in shown)
+    assert sum(word.startswith("SYN ") for word in shown) == 1
+
+
+def test_the_arms_of_a_budget_are_sorted_whatever_the_order_of_trials() -> None:
+    backwards = replace(analyses.two_arms(), exchanges=analyses.two_arms().exchanges[::-1])
+    labels = [t.get_text() for t in plot.budget(backwards).axes[0].get_yticklabels()]
+    assert labels[0].startswith("HTTP/1.1, typical")
 
 
 def test_bars_are_one_collection_a_phase_in_the_terminal_s_hues() -> None:

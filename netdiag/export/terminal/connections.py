@@ -145,7 +145,8 @@ _PACKET_COLUMNS = (
 
 def _packet_row(packet: LanePacket, exchange: Exchange) -> Row:
     at = format_ms(packet.at - exchange.started_at, digits=3)
-    return Row((str(packet.number), at, packet.side, f"{packet.payload_bytes:,}", str(packet.kind)))
+    kind = "syn-ack" if str(packet.kind) == "syn" and packet.side == "server" else str(packet.kind)
+    return Row((str(packet.number), at, packet.side, f"{packet.payload_bytes:,}", kind))
 
 
 def _frame(number: int | None) -> str:
