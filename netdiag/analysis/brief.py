@@ -88,6 +88,8 @@ class BriefTurns(Table):
     protocol: Int64
     """Index into ``PROTOCOLS``."""
     status: Int64
+    marked: Int64
+    """1: the request may tell which attempt of a call it is."""
     request_first_at: Int64
     request_last_at: Int64
     response_first_at: Int64
@@ -125,9 +127,8 @@ def rows_of(
         sent_to = client.at.last_seen_at[client.rows[turn.request_last]]
         deliverable_at, answers = server.at.deliverable_at, server.rows
         moments = [NONE if chunk == NONE else deliverable_at[answers[chunk]] for chunk in turn.answer]
-        rows.append(
-            (connection, ordinal, CODES[turn.protocol], turn.status, sent_at, sent_to, *moments, *set_up, settings_at)
-        )
+        said_of_it = CODES[turn.protocol], turn.status, int(turn.marked)
+        rows.append((connection, ordinal, *said_of_it, sent_at, sent_to, *moments, *set_up, settings_at))
     return rows
 
 
@@ -185,6 +186,8 @@ def exchanges(table: BriefTurns, openings: Openings, first_id: int) -> MarkTable
         arm=2 * table.protocol + ~opens,
         outcome=_outcomes(table.status),
         set_aside=np.zeros(len(table), np.bool_),
+        status=table.status,
+        marked=table.marked != 0,
         since_request=_since_request(table),
     )
 

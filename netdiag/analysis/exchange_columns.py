@@ -15,6 +15,7 @@ from netdiag.analysis.phase_columns import ABSENT, BreakdownColumns, split_colum
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.stream_timing import first_times
 from netdiag.plain import plain
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.turn import Turn
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.records.exchange_table import MeasuredExchanges
@@ -24,6 +25,7 @@ from netdiag.wire.tables import NONE, Bool, Int64
 OUTCOMES = tuple(Outcome)
 """By their codes in a column."""
 CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+IN_RECORD = NONE - 1
 
 
 @plain(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,10 @@ class ExchangeColumns:
     """Index into ``OUTCOMES``."""
     set_aside: Bool
     """Pushed by the server, or a CONNECT that opened a tunnel: no request of its arm, whose durations say something else."""
+    status: NDArray[Any]
+    """Of the answer; NONE where there is none, or it could not be read; IN_RECORD where a gRPC status says more."""
+    marked: Bool
+    """The request may tell which attempt of a call it is."""
     durations_ns: dict[str, Int64]
     """Phases, and times counted from the beginning (``first_byte`` …), by name; NONE where an exchange has none."""
 
@@ -63,6 +69,8 @@ class ExchangeColumns:
             arm=moved(self.arm),
             outcome=moved(self.outcome),
             set_aside=moved(self.set_aside),
+            status=moved(self.status),
+            marked=moved(self.marked),
             durations_ns={name: moved(column) for name, column in self.durations_ns.items()},
         )
 
@@ -79,6 +87,7 @@ class Assembled:
         self._count, self._room = count, room
         self._columns = {name: room(count, _INT64) for name in ("started_at", "total_ns", "unattributed_ns")}
         self._arm, self._outcome, self._set_aside = room(count, _INT16), room(count, _INT8), room(count, _BOOL)
+        self._status, self._marked = room(count, _INT16), room(count, _BOOL)
         self._durations: dict[str, Int64] = {}
         self._arms: dict[str, int] = {}
 
@@ -88,6 +97,7 @@ class Assembled:
             column[rows] = getattr(part, name)
         arms = np.array([self._arms.setdefault(arm, len(self._arms)) for arm in part.arms] or [0], np.int16)
         self._arm[rows], self._outcome[rows], self._set_aside[rows] = arms[part.arm], part.outcome, part.set_aside
+        self._status[rows], self._marked[rows] = part.status, part.marked
         for name, column in part.durations_ns.items():
             if name not in self._durations:
                 self._durations[name] = self._room(self._count, _INT64)
@@ -104,6 +114,8 @@ class Assembled:
             arm=self._arm,
             outcome=self._outcome,
             set_aside=self._set_aside,
+            status=self._status,
+            marked=self._marked,
             durations_ns=self._durations,
         )
 
@@ -124,6 +136,9 @@ class MarkTable:
     arm: NDArray[Any]
     outcome: NDArray[Any]
     set_aside: Bool
+    status: NDArray[Any]
+    marked: Bool
+    """As in ``ExchangeColumns``, like the four before."""
     since_request: dict[str, Int64]
     """Times counted from the first request octet (``first_token`` …); NONE where there are none."""
 
@@ -144,6 +159,8 @@ class MarkTable:
             arm=np.concatenate([place[part.arm] for place, part in zip(places, parts, strict=True)]),
             outcome=np.concatenate([part.outcome for part in parts]),
             set_aside=np.concatenate([part.set_aside for part in parts]),
+            status=np.concatenate([part.status for part in parts]),
+            marked=np.concatenate([part.marked for part in parts]),
             since_request=_joined([part.since_request for part in parts], [len(part) for part in parts], NONE),
         )
 
@@ -171,6 +188,8 @@ class MarkTable:
             arm=self.arm,
             outcome=self.outcome,
             set_aside=self.set_aside,
+            status=self.status,
+            marked=self.marked,
             durations_ns=durations | _first_times(breakdown, self.since_request),
         )
 
@@ -233,8 +252,16 @@ def marks_of_drafts(drafts: Sequence[Draft]) -> MarkTable:
         set_aside=np.array(
             [d.turn is not None and (d.turn.pushed or d.turn.method == CONNECT) for d in drafts], np.bool_
         ),
+        status=np.array([_status(d.turn) for d in drafts], np.int16),
+        marked=np.array([d.turn is not None and bears_mark(d.turn.request_headers) for d in drafts], np.bool_),
         since_request=stream_times(streams, len(drafts)),
     )
+
+
+def _status(turn: Turn | None) -> int:
+    if turn is None or turn.status is None:
+        return NONE
+    return IN_RECORD if turn.grpc_status else turn.status
 
 
 def _positions(drafts: Sequence[Draft]) -> Int64:
@@ -276,12 +303,10 @@ class ExchangeRows(Rows[Exchange], MeasuredExchanges):
         self.release()
         return [int(place) for place in order[:most]]
 
-    def places_read(self, chosen: Callable[[Outcome], bool]) -> list[int]:
+    def places_marked(self, chosen: Callable[[Outcome], bool]) -> list[int]:
         """As ``MeasuredExchanges``."""
-        unread = (arm_of(None, reused=False), arm_of(None, reused=True))
         codes = [code for code, outcome in enumerate(OUTCOMES) if chosen(outcome)]
-        arms = [number for number, arm in enumerate(self.columns.arms) if arm not in unread]
-        places = np.flatnonzero(np.isin(self.columns.outcome, codes) & np.isin(self.columns.arm, arms)).tolist()
+        places = np.flatnonzero(np.isin(self.columns.outcome, codes) & self.columns.marked).tolist()
         self.release()
         return [int(place) for place in places]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from netdiag.analysis.dialogue import Leg
 from netdiag.analysis.drafts import Draft
-from netdiag.analysis.exchange_columns import CODES, MarkTable, arm_of, stream_times
+from netdiag.analysis.exchange_columns import CODES, IN_RECORD, MarkTable, arm_of, stream_times
 from netdiag.analysis.exchanges import draft_of, set_up_marks, turn_marks, waiting_until
 from netdiag.analysis.flow_control import FlowControl
 from netdiag.analysis.held_up import HeldUp
@@ -20,6 +20,7 @@ from netdiag.analysis.outcomes import Ending, by_status, ending_of
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.analysis.requests import settings_at
 from netdiag.protocols.http2.columns.turns import ColumnTurns
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.turn import Turn
 from netdiag.records.connection import Connection
 from netdiag.wire.distinct import distinct
@@ -59,6 +60,10 @@ class Multiplexed:
             arm=np.minimum(np.arange(count), 1),
             outcome=outcome,
             set_aside=np.zeros(count, np.bool_),
+            status=self._statuses(),
+            marked=np.array([bears_mark(one.fields) for one in self._turns.requests], np.bool_)[
+                self._turns.table.request
+            ],
             since_request=stream_times(((row, t) for row, t in self._turns.made.items() if t.events), count),
         )
 
@@ -78,6 +83,13 @@ class Multiplexed:
         draft.windows = self._flow_control.of(turn.stream_id)
         draft.held_up = self._held_up
         return draft
+
+    def _statuses(self) -> Int64:
+        status, grpc_status = self._turns.statuses()
+        told = np.where(grpc_status > 0, IN_RECORD, status)
+        for row in self._turns.made:  # what was read from its content is not among the columns
+            told[row] = IN_RECORD
+        return told
 
     def _marks_of(self, row: int, turn: Turn) -> Marks:
         return {**self._set_up, **turn_marks(turn)} if row == 0 else turn_marks(turn)

@@ -301,7 +301,8 @@ def _shelved(table: MarkTable, storage: Storage) -> Callable[[], MarkTable]:
     names = tuple(table.marks)
     load = storage.put(np.stack([table.connection, table.position, table.ended, *table.marks.values()]))
     arms, since_request = table.arms, table.since_request
-    arm, outcome, set_aside = table.arm.astype(np.int16), table.outcome.astype(np.int8), table.set_aside
+    arm, outcome, status = table.arm.astype(np.int16), table.outcome.astype(np.int8), table.status.astype(np.int16)
+    set_aside, marked = table.set_aside, table.marked
 
     def again() -> MarkTable:
         connection, position, ended, *marks = load()
@@ -314,6 +315,8 @@ def _shelved(table: MarkTable, storage: Storage) -> Callable[[], MarkTable]:
             arm=arm,
             outcome=outcome,
             set_aside=set_aside,
+            status=status,
+            marked=marked,
             since_request=since_request,
         )
 

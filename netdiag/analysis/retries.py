@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from netdiag.protocols.retry_after import asked
+from netdiag.protocols.retry_marks import COUNT, KEYS
 from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.exchange_table import MeasuredExchanges
 from netdiag.units import NS_PER_MS, NS_PER_S
 
-COUNT = "x-stainless-retry-count"
-KEYS = ("idempotency-key", "x-idempotency-key")
 LIBRARY = "client library"
 """The policy's name where the attempts are numbered, so that a library must have made them."""
 UNKNOWN = "unknown"
@@ -61,7 +60,7 @@ def _chain(first: Exchange, following: dict[int, Exchange]) -> list[Exchange]:
 def _failures(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:
     """Those that a library may have tried again, as far as they can be read."""
     if isinstance(exchanges, MeasuredExchanges):
-        places = exchanges.places_read(lambda outcome: outcome not in _GIVES_UP)[:_MOST_FAILURES]
+        places = exchanges.places_marked(lambda outcome: outcome not in _GIVES_UP)[:_MOST_FAILURES]
         yield from exchanges.those(places)
         return
     yield from [e for e in exchanges if e.outcome not in _GIVES_UP][:_MOST_FAILURES]

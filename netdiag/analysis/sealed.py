@@ -139,6 +139,8 @@ def exchanges(table: Sealed, chosen: Bool, openings: Openings) -> MarkTable:
         arm=np.minimum(ordinal, 1),
         outcome=np.full(len(rows), CODES[Outcome.UNKNOWN], np.int64),
         set_aside=np.zeros(len(rows), np.bool_),
+        status=np.full(len(rows), NONE, np.int16),
+        marked=np.zeros(len(rows), np.bool_),
         since_request={},
     )
 

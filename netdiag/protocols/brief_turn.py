@@ -39,6 +39,8 @@ class BriefTurn(NamedTuple):
 
     protocol: str
     status: int
+    marked: bool
+    """As ``retry_marks.bears_mark``."""
     request_first: int
     request_last: int
     response_first: int
@@ -50,7 +52,7 @@ class BriefTurn(NamedTuple):
     @property
     def answer(self) -> tuple[int, int, int, int, int]:
         """All of the server's."""
-        return self[4:]
+        return self[5:]
 
 
 class Brief(NamedTuple):

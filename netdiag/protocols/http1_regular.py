@@ -17,6 +17,7 @@ from netdiag.protocols.event_body import wants_report
 from netdiag.protocols.first_events import Content, FirstEvents, content_of, firsts_of
 from netdiag.protocols.http1_head import FieldSection, Framing
 from netdiag.protocols.redact import redact_target
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.stream_reader import end_of_head
 from netdiag.wire.tables import NONE
 
@@ -59,7 +60,8 @@ def _turn(asks: _Messages, answers: _Messages) -> BriefTurn | None:
     if firsts is not None and firsts.damaged:
         return None
     told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
-    return BriefTurn(request.protocol, response.status, asked, asked_to, answered, answers.last_chunk, *told)
+    said_of_it = request.protocol, response.status, request.marked
+    return BriefTurn(*said_of_it, asked, asked_to, answered, answers.last_chunk, *told)
 
 
 class _Messages:
@@ -130,6 +132,8 @@ class _Request(NamedTuple):
     is_head: bool
     wants_report: bool
     """Its answer may end with a usage report."""
+    marked: bool
+    """As ``retry_marks.bears_mark``."""
 
 
 class _Response(NamedTuple):
@@ -149,7 +153,8 @@ def _read_request(head: bytes) -> _Request | None:
     if protocol == heads.SIMPLE or method == "CONNECT" or not target.startswith("/"):
         return None
     framing = section.delimiter or Framing.EMPTY
-    return _Request(protocol, framing, section.length, method == "HEAD", wants_report(redact_target(target)))
+    is_head, to_report = method == "HEAD", wants_report(redact_target(target))
+    return _Request(protocol, framing, section.length, is_head, to_report, bears_mark(section.fields))
 
 
 def _read_response(head: bytes) -> _Response | None:

@@ -18,8 +18,8 @@ class MeasuredExchanges(Sequence[Exchange]):
         """Positions of the slowest so many, the slowest first, equal ones in order."""
 
     @abstractmethod
-    def places_read(self, chosen: Callable[[Outcome], bool]) -> list[int]:
-        """Positions of those whose request could be read and that ended in one of the chosen ways, in order."""
+    def places_marked(self, chosen: Callable[[Outcome], bool]) -> list[int]:
+        """Positions of those whose request may tell which attempt it is, and that ended in one of the chosen ways, in order."""
 
     @abstractmethod
     def those(self, places: Sequence[int]) -> list[Exchange]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from netdiag.analysis.exchange_columns import OUTCOMES, ExchangeRows
+from netdiag.analysis.exchange_columns import IN_RECORD, OUTCOMES, ExchangeRows
 from netdiag.analysis.exchange_columns import arm_of as arm_in_file
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
@@ -154,18 +154,25 @@ def _of_arm_column(exchanges: ExchangeRows, counts: Bool, arm: int) -> Statistic
     return Statistics(
         arm=columns.arms[arm],
         n=int(np.count_nonzero(good)),
-        excluded=_exclusions(exchanges, np.flatnonzero(own & ~counts).tolist(), columns.arms[arm]),
+        excluded=_exclusions(exchanges, np.flatnonzero(own & ~counts)),
         phases={name: spread for name in _ORDER if (spread := _of_column(values.get(name), good, exchanges)).n},
         outcomes={str(OUTCOMES[code]): int(numbers[code]) for code in by_appearance(columns.outcome[own])},
     )
 
 
-def _exclusions(exchanges: ExchangeRows, places: list[int], arm: str) -> tuple[Exclusion, ...]:
-    """Why each does not count. Of what could not be read only the ending is known, which needs no record."""
-    if arm in (arm_in_file(None, reused=False), arm_in_file(None, reused=True)):
-        outcome = exchanges.columns.outcome
-        return tuple(Exclusion(exchange_id=place, reason=str(OUTCOMES[outcome[place]])) for place in places)
-    return tuple(Exclusion(exchange_id=row.id, reason=_excluded(row) or "") for row in exchanges.those(places))
+def _exclusions(exchanges: ExchangeRows, places: Int64) -> tuple[Exclusion, ...]:
+    """Why each does not count. Of those that failed columns tell; only what else sets one aside stands in its record."""
+    columns = exchanges.columns
+    rows = zip(places.tolist(), columns.outcome[places].tolist(), columns.status[places].tolist(), strict=True)
+    return tuple(
+        Exclusion(exchange_id=place, reason=_why(exchanges, place, OUTCOMES[code], s)) for place, code, s in rows
+    )
+
+
+def _why(exchanges: ExchangeRows, place: int, outcome: Outcome, status: int) -> str:
+    if outcome in _SUCCESS or status == IN_RECORD:
+        return _excluded(exchanges[place]) or ""
+    return str(outcome) if status == NONE else f"{outcome} {status}"
 
 
 def _of_column(column: Int64 | None, good: Bool, exchanges: ExchangeRows) -> Distribution:

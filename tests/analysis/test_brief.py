@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,13 +16,13 @@ from netdiag.capture.source import open_capture
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.protocols.tls.keylog import parse_keylog
-from netdiag.wire.tables import Bool
 from tests.analysis.test_sealed import CAPTURES, answers
 from tests.benchmarks.big_captures import SHORT, clear_text, repeat, template
 from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
 from tests.support.conversation import Conversation
+from tests.support.heard import nothing_in_brief
 from tests.support.http_bytes import head
-from tests.support.public_captures import folder, index
+from tests.support.public_captures import folder, index, keylog_of
 from tests.support.tools import needs_public_captures
 
 GET = head("GET /a HTTP/1.1\nHost: api.example")
@@ -42,7 +41,7 @@ def said(table: MarkTable) -> dict[str, list[object]]:
     return {
         "place": list(zip(table.connection.tolist(), table.position.tolist(), strict=True)),
         "arm": [table.arms[arm] for arm in table.arm.tolist()],
-        "rest": [table.ended.tolist(), table.outcome.tolist(), table.set_aside.tolist()],
+        "rest": [getattr(table, name).tolist() for name in ("ended", "outcome", "set_aside", "status", "marked")],
         "marks": sorted(marks.items()),
         "since": sorted(since.items()),
     }
@@ -131,12 +130,8 @@ def everything(path: Path, keylog: bytes = b"") -> tuple[object, ...]:
 def assert_as_heard(path: Path, monkeypatch: pytest.MonkeyPatch, keylog: bytes = b"") -> None:
     told = everything(path, keylog)
     with monkeypatch.context() as patch:
-        patch.setattr(Part, "_in_brief", _nothing_in_brief)
+        patch.setattr(Part, "_in_brief", nothing_in_brief)
         assert everything(path, keylog) == told
-
-
-def _nothing_in_brief(part: Part, *tables: object) -> tuple[None, Bool]:
-    return None, np.zeros_like(part._ears.speaks)
 
 
 def test_many_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,10 +163,10 @@ def secrets_of(path: Path) -> bytes:
 @pytest.mark.slow
 def test_public_captures_are_as_they_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
-    for path in (folder() / name for name in index()):
-        keys = path.with_suffix(".keys")
+    for name in index():
+        keys = keylog_of(name)
         try:
-            assert_as_heard(path, monkeypatch, keys.read_bytes() if keys.exists() else b"")
+            assert_as_heard(folder() / name, monkeypatch, b"" if keys is None else keys.read_bytes())
             compared += 1
         except NetdiagError:
             continue

@@ -14,6 +14,7 @@ import pytest
 from netdiag import api
 from netdiag.analysis import multiplexed
 from netdiag.analysis.multiplexed import Multiplexed
+from netdiag.analysis.part import Part
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.lab.builder.output import record
@@ -24,6 +25,7 @@ from netdiag.protocols.http2.columns import regular as h2_regular
 from netdiag.protocols.tls.direction import Direction
 from netdiag.records.exchange_table import outcome_counts, slowest
 from netdiag.stats.distribution import statistics
+from tests.support.heard import nothing_in_brief
 from tests.support.public_captures import folder, index, keylog_of
 from tests.support.tools import needs_public_captures
 
@@ -64,6 +66,7 @@ def columns_for_all() -> Iterator[Ways]:
         patch.setattr(h2_either, "WORTH_BYTES", 0)
         patch.setattr(h2_either, "WORTH_REQUESTS", 0)
         patch.setattr(h2_regular, "decode", ways.decode)
+        patch.setattr(Part, "_in_brief", nothing_in_brief)
         yield ways
 
 
@@ -72,6 +75,7 @@ def one_by_one() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h2_either, "WORTH_BYTES", 1 << 60)
         patch.setattr(Direction, "_straight_protection", lambda self: None)
+        patch.setattr(Part, "_in_brief", nothing_in_brief)
         yield
 
 

@@ -13,6 +13,7 @@ from netdiag.analysis.brief import told
 from netdiag.analysis.stream_timing import first_times
 from netdiag.protocols import http1
 from netdiag.protocols.brief_turn import BriefTurn, Octets
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.wire.chunk import Chunk, Moment
 from netdiag.wire.tables import NONE
@@ -59,7 +60,8 @@ def in_full(client: Side, server: Side) -> list[BriefTurn]:
         asked = [place(m, client) for m in (turn.request_first, turn.request_last)]
         answered = [place(m, server) for m in (turn.response_first, turn.response_last)]
         assert turn.status is not None
-        found.append(BriefTurn(turn.protocol, turn.status, *asked, *answered, *event_places(turn, server)))
+        marked = bears_mark(turn.request_headers)
+        found.append(BriefTurn(turn.protocol, turn.status, marked, *asked, *answered, *event_places(turn, server)))
     return found
 
 
@@ -164,6 +166,7 @@ def test_is_left_to_the_decoder(what: str) -> None:
 
 REGULAR = {
     "a length": (GET, OK_5 + b"hello"),
+    "an attempt of a call": (head("GET / HTTP/1.1\nX-Stainless-Retry-Count: 1"), OK_5 + b"hello"),
     "several": (GET + GET, (OK_5 + b"hello") * 2),
     "HEAD": (head("HEAD / HTTP/1.1"), OK_5),
     "no content": (GET, head("HTTP/1.1 304 Not Modified\nContent-Length: 5")),

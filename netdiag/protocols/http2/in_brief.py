@@ -18,6 +18,7 @@ from netdiag.protocols.headers import Field, make_field
 from netdiag.protocols.http2 import frames as h2
 from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
 from netdiag.protocols.http2.section import Section, assemble
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.wire.tables import NONE
 
 MOST_REQUESTS = 64
@@ -120,19 +121,28 @@ class _Request(NamedTuple):
     first: int
     last: int
     """NONE until it has ended."""
+    asks: _Asks
+
+
+class _Asks(NamedTuple):
+    """What the head of a request says."""
+
     wants_report: bool
+    """Its answer may end with a usage report."""
+    marked: bool
+    """As ``retry_marks.bears_mark``."""
 
 
 def _requests(client: Octets, frames: _Frames) -> dict[int, _Request] | None:
     """By stream, in their order; None where one does not end, or is no plain request."""
     if len(frames.blocks) > MOST_REQUESTS:
         return None
-    reports = _request_sections(frames.blocks)
-    if reports is None:
+    asked = _request_sections(frames.blocks)
+    if asked is None:
         return None
     found: dict[int, _Request] = {}
     highest = 0
-    told = iter(reports)
+    told = iter(asked)
     for row in frames.rows:
         last = client.chunk(row.end - 1) if row.ends_stream else NONE
         begun = found.get(row.stream_id)
@@ -179,7 +189,7 @@ def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> 
             if answer is None:
                 if section.status == NONE:
                     return None
-                firsts = None if row.ends_stream else firsts_of(section.content, to_report=request.wants_report)
+                firsts = None if row.ends_stream else firsts_of(section.content, to_report=request.asks.wants_report)
                 answer = begun[row.stream_id] = _Answer(section.status, server.chunk(row.at), firsts)
             elif section.status != NONE or not row.ends_stream:
                 return None
@@ -197,7 +207,9 @@ def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> 
 def _turn(request: _Request, answer: _Answer) -> BriefTurn:
     firsts = answer.firsts
     told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
-    return BriefTurn("h2", answer.status, request.first, request.last, answer.first, answer.ended, *told)
+    return BriefTurn(
+        "h2", answer.status, request.asks.marked, request.first, request.last, answer.first, answer.ended, *told
+    )
 
 
 class _Response(NamedTuple):
@@ -206,12 +218,12 @@ class _Response(NamedTuple):
     content: Content
 
 
-def _read_requests(blocks: tuple[bytes, ...]) -> tuple[bool, ...] | None:
-    """Whether each request's answer may end with a usage report; None where one is more than a plain request."""
+def _read_requests(blocks: tuple[bytes, ...]) -> tuple[_Asks, ...] | None:
+    """None where one is more than a plain request."""
     sections = _sections(blocks)
     if sections is None or not all(_is_plain(section) for section in sections):
         return None
-    return tuple(wants_report(section.path) for section in sections)
+    return tuple(_Asks(wants_report(section.path), bears_mark(section.fields)) for section in sections)
 
 
 def _is_plain(section: Section) -> bool:
@@ -247,7 +259,7 @@ _kept_requests = lru_cache(maxsize=KEPT)(_read_requests)
 _kept_responses = lru_cache(maxsize=KEPT)(_read_responses)
 
 
-def _request_sections(blocks: tuple[bytes, ...]) -> tuple[bool, ...] | None:
+def _request_sections(blocks: tuple[bytes, ...]) -> tuple[_Asks, ...] | None:
     return _kept_requests(blocks) if _is_short(blocks) else _read_requests(blocks)
 
 

@@ -18,6 +18,7 @@ from netdiag.analysis.stream_timing import first_times
 from netdiag.protocols.brief_turn import Octets
 from netdiag.protocols.conversation import SERVER
 from netdiag.protocols.http2 import frame_by_frame as http2
+from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.tables import NONE
@@ -46,7 +47,7 @@ def in_brief(client: Side, server: Side) -> list[tuple[object, ...]]:
     said = told(octets(client), octets(server))
     rows = [] if said is None else rows_of(0, said, chunks(client), chunks(server), (NONE, NONE))
     assert [row[1] for row in rows] == list(range(len(rows)))
-    return [(PROTOCOLS[row[2]], *row[3:11], row[-1]) for row in rows]
+    return [(PROTOCOLS[row[2]], *row[3:12], row[-1]) for row in rows]
 
 
 def in_full(client: Side, server: Side) -> list[tuple[object, ...]]:
@@ -66,7 +67,13 @@ def of(turn: Turn) -> tuple[object, ...]:
     assert set(marks) == set(MOMENTS)
     sent_at = marks[M.REQUEST_FIRST].at
     firsts = (NONE if ns is None else sent_at + ns for ns in first_times(turn))
-    return turn.protocol, turn.status, *(marks[moment].at for moment in MOMENTS), *firsts
+    return (
+        turn.protocol,
+        turn.status,
+        bears_mark(turn.request_headers),
+        *(marks[moment].at for moment in MOMENTS),
+        *firsts,
+    )
 
 
 def agrees(client: Side, server: Side) -> bool:
