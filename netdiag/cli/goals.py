@@ -45,9 +45,11 @@ def exit_code(judged: Judged) -> int:
 
 def describe(page: Page, judged: Judged) -> None:
     """One line per arm and goal."""
-    from netdiag.export.terminal.page import BAD, GOOD, STRONG
+    from netdiag.export.terminal.page import BAD, GOOD, MUTED, STRONG
     from netdiag.records.labels import arm_name
 
     styles = {Answer.MET: GOOD, Answer.BROKEN: BAD, Answer.CANNOT_BE_SHOWN: STRONG}
     for arm, result in judged:
         page.wrapped(0, f"goal  {arm_name(arm)}  ", (str(result), styles[result.answer]))
+    if any(result.goal.share > 0 for _, result in judged):
+        page.wrapped(0, ("shares are of this sitting: calls that follow each other are not independent", MUTED))

@@ -86,3 +86,5 @@ class Comparison:
     primary: bool = False
     p_value: float | None = None
     p_value_adjusted: float | None = None
+    points_ns: tuple[int, ...] = ()
+    """The paired differences themselves, in the order of the trials, where they are too few for an interval."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange
@@ -11,7 +12,9 @@ from netdiag.stats.comparison import adjust, compare
 from netdiag.stats.prediction import predict
 from netdiag.stats.samples import Sample, by_arm, samples
 
-PRIMARY = "total"
+PRIMARY = ("first_token", "total")
+"""The one quantity whose verdict was asked for, chosen before anything is measured: the first of these that both arms have. When a stream's
+answer ends depends on how long it became; all other quantities are exploratory."""
 _TOO_FEW = 2
 """A single pair is an anecdote."""
 _NOT_COMPARED = frozenset({"unattributed", "first_byte", "call_first_byte"})
@@ -45,7 +48,9 @@ def compare_samples(
         return []
     arms = (name_a or left[0].arm, name_b or right[0].arm)
     quantities = dict.fromkeys(name for row in left for name in row.durations_ns if name not in _NOT_COMPARED)
-    return [c for q in quantities if (c := _compare(q, left, right, arms, paired, margin_ns)) is not None]
+    found = [c for q in quantities if (c := _compare(q, left, right, arms, paired, margin_ns)) is not None]
+    primary = next((name for name in PRIMARY if any(c.quantity == name for c in found)), None)
+    return [replace(c, primary=c.quantity == primary) for c in found]
 
 
 def _neighbours(a: Sequence[Sample], b: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
@@ -74,7 +79,6 @@ def _compare(
         [row.durations_ns[quantity] for row in b],
         paired=paired,
         margin_ns=margin_ns,
-        primary=quantity == PRIMARY,
         predicted_ns=None if prediction is None else prediction.difference_ns,
         predicted_by=None if prediction is None else prediction.by,
     )

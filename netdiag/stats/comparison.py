@@ -106,6 +106,7 @@ def compare(
         verdict=result,
         p_value=shift.p_value,
         pairs_needed=more,
+        points_ns=tuple(round(point) for point in (b - a).tolist()) if paired and shift.lo is None else (),
     )
 
 

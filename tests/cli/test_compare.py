@@ -81,3 +81,34 @@ def test_an_unknown_arm_and_a_foreign_file_are_clear(tmp_path):
     assert CliRunner().invoke(cli, ["compare", str(foreign)]).exit_code == 65
     single = result_file(tmp_path, "single.json", {"h1": WAITS})
     assert CliRunner().invoke(cli, ["compare", single]).exit_code == 64
+
+
+def test_too_few_pairs_for_an_interval_are_shown_themselves(tmp_path):
+    run = result_file(tmp_path, "run.json", {"h1": [100, 110, 120], "h2": [103, 108, 124]})
+    done = CliRunner().invoke(compare, [run])
+    wait = next(line for line in done.output.splitlines() if line.startswith("wait"))
+    assert "+3.0 −2.0 +4.0" in wait
+    assert "nothing is claimed: the differences themselves" in " ".join(done.output.split())
+    rows = json.loads(CliRunner().invoke(compare, [run, "--json"]).output)
+    assert next(r for r in rows if r["quantity"] == "wait")["points_ns"] == [3_000_000, -2_000_000, 4_000_000]
+
+
+def test_a_difference_that_round_trips_do_not_explain_is_marked(tmp_path):
+    run = result_file(tmp_path, "run.json", {"h1": WAITS, "h2": [w + 50 for w in WAITS]})
+    output = CliRunner().invoke(compare, [run]).output
+    wait = next(line for line in output.splitlines() if line.startswith("wait"))
+    assert "≠" in wait, "both have one round trip in their wait"
+    assert "round trips alone do not explain it" in output
+    same = result_file(tmp_path, "same.json", {"h1": WAITS, "h2": [w + 1 for w in WAITS]})
+    assert "≠" not in CliRunner().invoke(compare, [same]).output
+
+
+def test_a_direction_that_may_be_chance_among_several_is_marked(tmp_path):
+    drift = [0.5, 0.4, 0.3, 0.6, 0.2, 0.1, 0.7]  # seven of seven up: the interval excludes 0, p is 1/64
+    run = result_file(tmp_path, "run.json", {"h1": [100.0] * 7, "h2": [100 + d for d in drift]})
+    rows = json.loads(CliRunner().invoke(compare, [run, "--json"]).output)
+    wait = next(r for r in rows if r["quantity"] == "wait")
+    assert wait["p_value"] < 0.05
+    output = CliRunner().invoke(compare, [run]).output
+    marked = next(line for line in output.splitlines() if line.startswith("wait")).rstrip().endswith("*")
+    assert marked == (wait["p_value_adjusted"] > 0.05)

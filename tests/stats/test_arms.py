@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from netdiag.records.exchange import Exchange, Outcome
+from netdiag.records.stream import StreamTiming
 from netdiag.stats.arms import compare_arms
 from netdiag.stats.distribution import statistics
 from tests.support.fabricated import exchange, ns
@@ -55,3 +56,28 @@ def test_what_is_not_counted_is_no_pair() -> None:
 )
 def test_nothing_to_compare(rows: list[Exchange]) -> None:
     assert compare_arms(rows, statistics(rows)) == ()
+
+
+def timing(first_token_ms: float) -> StreamTiming:
+    return StreamTiming(
+        api="openai-chat",
+        first_byte_ns=None,
+        first_event_ns=None,
+        first_token_ns=ns(first_token_ms),
+        first_visible_ns=None,
+        last_content_ns=None,
+        logical_end_ns=None,
+        events=9,
+        token_events=8,
+    )
+
+
+def test_of_streams_the_first_token_is_the_primary_quantity() -> None:
+    def streamed(arm: str, tokens_ms: list[float]) -> list[Exchange]:
+        rows = trials(arm, [50.0] * len(tokens_ms))
+        return [replace(row, stream=timing(ms)) for row, ms in zip(rows, tokens_ms, strict=True)]
+
+    rows = [*streamed("h1", [60, 61, 62, 63, 64, 65]), *streamed("h2", [70, 71, 72, 73, 74, 75])]
+    assert [c.quantity for c in compare_arms(rows, statistics(rows)) if c.primary] == ["first_token"]
+    mixed = [*streamed("h1", [60, 61, 62]), *trials("h2", [50.0] * 3)]
+    assert [c.quantity for c in compare_arms(mixed, statistics(mixed)) if c.primary] == ["total"]

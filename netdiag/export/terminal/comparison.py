@@ -17,6 +17,7 @@ _PHASES_FIRST = (
     *("queue", "dns", "proxy", "tcp", "tls", "send", "continue", "wait", "transfer", "deliver"),
     *("first_event", "first_token", "first_visible", "total"),
 )
+_ALPHA = 0.05
 _COLUMNS = (
     Column("ms"),
     Column("n", right=True),
@@ -46,14 +47,17 @@ def comparison_lines(rows: Sequence[Comparison], *, width: int, ascii_only: bool
 
 def _row(c: Comparison) -> Row:
     interval = "–" if c.lo_ns is None or c.hi_ns is None else f"[{_signed(c.lo_ns)}, {_signed(c.hi_ns)}]"
+    if c.points_ns:
+        interval = " ".join(_signed(point) for point in c.points_ns)
     needed = f": about {c.pairs_needed} more" if c.pairs_needed else ""
     words = VERDICTS.get(c.verdict, c.verdict) + (needed if c.verdict == "cannot-tell" else "")
+    words += " *" if _by_chance(c) else ""
     cells = (
         c.quantity,
         str(c.pairs),
         _signed(c.estimate_ns),
         interval,
-        _signed(c.predicted_ns),
+        _signed(c.predicted_ns) + (" ≠" if _unpredicted(c) else ""),
         words,
     )
     return Row(cells)
@@ -70,7 +74,28 @@ def _basis(page: Page, rows: Sequence[Comparison]) -> None:
         page.line(("total predicted from round trips:", MUTED))
         page.line((f"  {total.predicted_by}", MUTED))
     if any(c.lo_ns is None for c in rows):
-        page.line(("below six pairs there is no 95 % interval, so nothing is claimed", MUTED))
+        shown = ": the differences themselves" if any(c.points_ns for c in rows) else ""
+        page.wrapped(0, (f"below six pairs there is no 95 % interval, so nothing is claimed{shown}", MUTED))
+    if any(map(_by_chance, rows)):
+        page.wrapped(
+            0, ("* one of several quantities looked at: it may be chance (Holm's adjusted p above 0.05)", MUTED)
+        )
+    if any(map(_unpredicted, rows)):
+        page.wrapped(0, ("≠ round trips alone do not explain it: something else differs, too", MUTED))
+
+
+def _by_chance(c: Comparison) -> bool:
+    """A direction that the interval shows, but that several such looks would show where there is none."""
+    directed = c.verdict.startswith(("faster", "slower"))
+    return directed and not c.primary and c.p_value_adjusted is not None and c.p_value_adjusted > _ALPHA
+
+
+def _unpredicted(c: Comparison) -> bool:
+    """The prediction is outside the interval, and by more than what matters off the estimate."""
+    if c.predicted_ns is None or c.estimate_ns is None or c.lo_ns is None or c.hi_ns is None:
+        return False
+    outside = not c.lo_ns <= c.predicted_ns <= c.hi_ns
+    return outside and abs(c.predicted_ns - c.estimate_ns) > c.margin_ns
 
 
 def _place(c: Comparison) -> int:

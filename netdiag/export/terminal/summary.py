@@ -62,6 +62,7 @@ def summary(page: Page, analysis: Analysis) -> None:
     _table(page, phases, lines)
     _definitions(page, phases)
     _verdicts(page, analysis.comparisons)
+    _failures_compared(page, [s.throughput for s in every], [s.arm for s in every])
     for statistics in every:
         _outcomes(page, statistics)
     calls_of_several_attempts(page, analysis)
@@ -185,6 +186,22 @@ def _verdicts(page: Page, comparisons: Sequence[Comparison]) -> None:
             (verdict, STRONG),
             (f"(margin ± {format_ms_readably(c.margin_ns, digits=0)} ms, {c.pairs} pairs{more}{predicted})", MUTED),
         )
+
+
+def _failures_compared(page: Page, told: Sequence[Throughput | None], names: Sequence[str]) -> None:
+    """Whether one arm fails more often than the first, where any failed: medians are of those that succeeded."""
+    arms = [(name, t) for name, t in zip(names, told, strict=True) if t is not None]
+    if len(arms) < 2 or not any(t.failed for _, t in arms):
+        return
+    from netdiag.stats.proportion import newcombe  # scipy: only where something failed
+
+    (first, base), *others = arms
+    for name, other in others:
+        lo, hi = newcombe(base.failed, base.requests, other.failed, other.requests)
+        verdict = "more often" if lo > 0 else "less often" if hi < 0 else "cannot tell"
+        text = f"failures: {arm_name(name)} {other.failed} of {other.requests}, {arm_name(first)} {base.failed} of {base.requests},"
+        share = f"{lo * 100:+.0f} to {hi * 100:+.0f} %".replace("-", "−")
+        page.wrapped(0, text, (verdict, STRONG), (f"(95 % of the difference: {share})", MUTED))
 
 
 def _heading(statistics: Statistics) -> str:
