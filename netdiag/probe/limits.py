@@ -29,7 +29,9 @@ class Deadline:
         """The exception for a read that this deadline ended."""
         if self.is_first:
             return FirstEventTimedOut("no first event in time")
-        return TotalTimedOut("the call's time limit is over") if self.is_total else ReadTimedOut("no answer in time")
+        if self.is_total:
+            return TotalTimedOut("the call's time limit is over")
+        return ReadTimedOut("the server was silent for too long")
 
     def write_failure(self) -> Exception:
         """The exception for a write that this deadline ended."""

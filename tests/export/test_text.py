@@ -395,3 +395,15 @@ def test_a_narrow_table_of_connections_keeps_address_and_port() -> None:
 def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
     one = replace(made("one_request").connections[0], tls=None)
     assert "name" not in plain(connections_table(replace(made("one_request"), connections=(one,)), width=120))
+
+
+def test_a_silence_in_the_middle_of_an_answer_ends_the_transfer_not_a_wait() -> None:
+    begun = fabricated.exchange(
+        "send 0.2 | wait 12 | transfer 500",
+        outcome=Outcome.TIMEOUT_READ,
+        outcome_detail="the server was silent for too long",
+    )
+    shown = text(fabricated.analysis(begun), 120).splitlines()
+    (failed,) = (line for line in shown if "✗" in line)
+    assert failed.split()[0] == "transfer" or "transfer" in shown[shown.index(failed) - 1]
+    assert sum(line.strip().startswith("wait") for line in shown) == 1

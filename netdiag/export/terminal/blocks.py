@@ -244,7 +244,7 @@ def _with_failure(exchange: Exchange, rows: list[_Row], axis: Axis) -> list[_Row
     detail = one_line(exchange.outcome_detail, most=100) if exchange.outcome_detail else ""
     reason = f"✗ {detail or outcome_words(exchange.outcome)}"
     ended_in = _ENDED_IN.get(exchange.outcome)
-    if rows and ended_in in (None, rows[-1].name):
+    if rows and (ended_in in (None, rows[-1].name) or _in_the_answer(exchange, rows[-1])):
         last, lasted = rows[-1], exchange.phases[-1].duration_ns
         reason = f"{reason} after {format_duration(lasted)}"
         return [*rows[:-1], _Row(last.name, last.value, last.bar, last.hue, last.frames, reason, bad=True)]
@@ -252,6 +252,11 @@ def _with_failure(exchange: Exchange, rows: list[_Row], axis: Axis) -> list[_Row
         *rows,
         _Row(ended_in or "", "–", "", "", "", f"{reason} after {format_duration(exchange.total_ns)}", bad=True),
     ]
+
+
+def _in_the_answer(exchange: Exchange, last: _Row) -> bool:
+    """A silence ends a wait, or an answer that had begun."""
+    return exchange.outcome is Outcome.TIMEOUT_READ and last.name == "transfer"
 
 
 def _events_row(exchange: Exchange, axis: Axis) -> _Row:
