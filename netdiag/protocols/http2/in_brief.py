@@ -53,17 +53,8 @@ def turns(client: Octets, server: Octets) -> Brief | None:
     return Brief([found[stream_id] for stream_id in requests], settings)
 
 
-class _Frame(NamedTuple):
-    """HEADERS or DATA."""
-
-    stream_id: int
-    block: bytes | None
-    """A whole header block; None for DATA."""
-    at: int
-    begin: int
-    """Where its content begins."""
-    end: int
-    ends_stream: bool
+_Frame = tuple[int, bytes | None, int, int, int, bool]
+"""HEADERS or DATA: stream, whole header block (None for DATA), where it begins, where its content begins, where it ends, END_STREAM."""
 
 
 class _Frames(NamedTuple):
@@ -101,7 +92,7 @@ def _frames(data: bytes, at: int) -> _Frames | None:
         elif kind == _GOAWAY and end - begin >= _LEAST_GOAWAY_BYTES:
             last_stream = min(last_stream, int.from_bytes(data[begin : begin + 4], "big") & _STREAM_ID)
         at = end
-    blocks = tuple(row.block for row in rows if row.block is not None)
+    blocks = tuple(block for _, block, *_ in rows if block is not None)
     return _Frames(rows, blocks, first_kind == b"\x04\0\0\0\0", settings_end, last_stream)
 
 
@@ -110,11 +101,11 @@ def _message_frame(data: bytes, kind: int, flags: int, stream_id: int, at: int, 
     if flags & h2.Flag.PADDED or not stream_id:
         return None
     if kind == _DATA:
-        return _Frame(stream_id, None, at, begin, end, ends_stream)
+        return stream_id, None, at, begin, end, ends_stream
     start = begin + (_PRIORITY_BYTES if flags & h2.Flag.PRIORITY else 0)
     if not flags & h2.Flag.END_HEADERS or start > end:
         return None
-    return _Frame(stream_id, data[start:end], at, start, end, ends_stream)
+    return stream_id, data[start:end], at, start, end, ends_stream
 
 
 class _Request(NamedTuple):
@@ -143,25 +134,25 @@ def _requests(client: Octets, frames: _Frames) -> dict[int, _Request] | None:
     found: dict[int, _Request] = {}
     highest = 0
     told = iter(asked)
-    for row in frames.rows:
-        last = client.chunk(row.end - 1) if row.ends_stream else NONE
-        begun = found.get(row.stream_id)
-        if row.block is not None:
-            if row.stream_id <= highest or not row.stream_id & 1:
+    for stream_id, block, at, _, end, ends_stream in frames.rows:
+        last = client.chunk(end - 1) if ends_stream else NONE
+        begun = found.get(stream_id)
+        if block is not None:
+            if stream_id <= highest or not stream_id & 1:
                 return None
-            highest = row.stream_id
-            found[row.stream_id] = _Request(client.chunk(row.at), last, next(told))
+            highest = stream_id
+            found[stream_id] = _Request(client.chunk(at), last, next(told))
         elif begun is None or begun.last != NONE:
             return None
-        else:
-            found[row.stream_id] = begun._replace(last=last)
+        elif ends_stream:
+            found[stream_id] = begun._replace(last=last)
     return found if all(request.last != NONE for request in found.values()) else None
 
 
 class _Answer:
     """One that has begun."""
 
-    __slots__ = ("begun", "ended", "first", "firsts", "status")
+    __slots__ = ("ended", "first", "firsts", "status")
 
     def __init__(self, status: int, first: int, firsts: FirstEvents | None) -> None:
         self.status, self.first, self.firsts = status, first, firsts
@@ -180,25 +171,25 @@ def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> 
         return None
     told = iter(sections)
     begun: dict[int, _Answer] = {}
-    for row in frames.rows:
-        answer, request = begun.get(row.stream_id), requests.get(row.stream_id)
+    for stream_id, block, at, begin, end, ends_stream in frames.rows:
+        answer, request = begun.get(stream_id), requests.get(stream_id)
         if request is None or (answer is not None and answer.ended != NONE):
             return None
-        if row.block is not None:
+        if block is not None:
             section = next(told)
             if answer is None:
                 if section.status == NONE:
                     return None
-                firsts = None if row.ends_stream else firsts_of(section.content, to_report=request.asks.wants_report)
-                answer = begun[row.stream_id] = _Answer(section.status, server.chunk(row.at), firsts)
-            elif section.status != NONE or not row.ends_stream:
+                firsts = None if ends_stream else firsts_of(section.content, to_report=request.asks.wants_report)
+                answer = begun[stream_id] = _Answer(section.status, server.chunk(at), firsts)
+            elif section.status != NONE or not ends_stream:
                 return None
         elif answer is None:
             return None
         elif answer.firsts is not None:
-            server.feed(answer.firsts, row.begin, row.end)
-        if row.ends_stream:
-            answer.ended = server.chunk(row.end - 1)
+            server.feed(answer.firsts, begin, end)
+        if ends_stream:
+            answer.ended = server.chunk(end - 1)
     if len(begun) < len(requests) or not all(answer.is_whole for answer in begun.values()):
         return None
     return {stream_id: _turn(requests[stream_id], answer) for stream_id, answer in begun.items()}
