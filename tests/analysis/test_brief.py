@@ -17,7 +17,7 @@ from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.protocols.tls.keylog import parse_keylog
 from tests.analysis.test_sealed import CAPTURES, answers
-from tests.benchmarks.big_captures import SHORT, clear_text, repeat, template
+from tests.benchmarks.big_captures import SHORT, clear_text, repeat, secrets_of, template
 from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
 from tests.support.conversation import Conversation
 from tests.support.heard import nothing_in_brief
@@ -150,13 +150,6 @@ def test_many_with_keys_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "keyed.pcap"
     repeat([template(one) for one in CAPTURES if one.stem in SHORT], 60, path, spread_s=1)
     assert_as_heard(path, monkeypatch, b"\n".join(secrets_of(one) for one in CAPTURES))
-
-
-def secrets_of(path: Path) -> bytes:
-    with open_capture(str(path)) as capture:
-        for _ in capture.windows():
-            pass
-        return b"\n".join(capture.secrets)
 
 
 @needs_public_captures

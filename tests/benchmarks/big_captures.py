@@ -4,6 +4,7 @@
 
 Four files, as in the goals: ``many`` (1 M packets in 31 k short TLS connections), ``bulk`` (1 GB over a few connections), ``keyed`` (200 k
 requests on few HTTP/2 connections, with their keys; needs nghttpd, h2load and the right to capture) and ``clear`` (100 k packets of HTTP/1).
+And ``sessions``: 5,000 of the connections of ``many``, with their keys.
 """
 
 from __future__ import annotations
@@ -141,6 +142,14 @@ def _records(frame: Frame, at: NDArray[np.int64], copy: NDArray[np.int64]) -> ND
     return records
 
 
+def secrets_of(file: Path) -> bytes:
+    """The keys inside a capture. Copies of a conversation keep its randoms, so they hold for all of them."""
+    with open_capture(str(file)) as capture:
+        for _ in capture.windows():
+            pass
+        return b"\n".join(capture.secrets)
+
+
 def bulk(handshake: list[Frame], out: Path, *, connections: int = 5, megabytes: int = 1000) -> int:
     """A long download on each of a few connections: the template's handshake, then full-sized segments with an ACK for every second one.
 
@@ -269,10 +278,11 @@ def _free_port() -> int:
 
 
 def make_all(folder: Path, *, scale: float = 1.0) -> dict[str, Path]:
-    """The four files, where they are not there yet; ``keyed`` is left out where it cannot be made."""
+    """The files, where they are not there yet; ``keyed`` is left out where it cannot be made."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {name: folder / f"{name}.pcap" for name in ("many", "bulk", "clear", "keyed")}
-    secure = [template(REPOSITORY / "captures" / f"{name}.pcapng") for name in SHORT]
+    files = {name: folder / f"{name}.pcap" for name in ("many", "bulk", "clear", "sessions", "keyed")}
+    conversations = [REPOSITORY / "captures" / f"{name}.pcapng" for name in SHORT]
+    secure = [template(one) for one in conversations]
     if not files["many"].exists():
         repeat(secure, round(1_000_000 * scale / (sum(map(len, secure)) / len(secure))), files["many"], spread_s=60)
     if not files["bulk"].exists():
@@ -280,6 +290,9 @@ def make_all(folder: Path, *, scale: float = 1.0) -> dict[str, Path]:
     if not files["clear"].exists():
         clear = clear_text()
         repeat([clear], round(100_000 * scale / len(clear)), files["clear"], spread_s=20)
+    if not files["sessions"].exists():
+        repeat(secure, round(5_000 * scale), files["sessions"], spread_s=20)
+        files["sessions"].with_suffix(".keys").write_bytes(b"\n".join(map(secrets_of, conversations)))
     if not files["keyed"].exists():
         try:
             keyed(files["keyed"], folder / "keyed.keys", requests=round(200_000 * scale))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.big_captures import REPOSITORY, bulk, repeat, template
+from tests.benchmarks.big_captures import REPOSITORY, bulk, repeat, secrets_of, template
 from tests.benchmarks.speed import count_packets
 
 
@@ -34,6 +34,17 @@ def test_a_bulk_download_has_no_holes(tmp_path: Path):
     assert packets == count_packets(out)
     assert [c.sides.server.missing_bytes for c in analysis.connections] == [0, 0]
     assert min(c.sides.server.payload_bytes for c in analysis.connections) > 1_900_000
+
+
+def test_one_key_log_serves_all_copies(tmp_path: Path):
+    from netdiag import analyze
+
+    capture, out, keys = REPOSITORY / "captures" / "h1.pcapng", tmp_path / "sessions.pcap", tmp_path / "sessions.keys"
+    repeat([template(capture)], 20, out, spread_s=0.5)
+    keys.write_bytes(secrets_of(capture))
+    analysis = analyze(str(out), keylog=str(keys))
+    assert analysis.source.secrets.used == 20
+    assert {exchange.status for exchange in analysis.exchanges} == {200}
 
 
 @pytest.mark.benchmark
