@@ -174,10 +174,12 @@ def annotate(
 def verify(path: str | os.PathLike[str], *, keylog: str | os.PathLike[str] | None = None) -> Verification:
     """What tshark says of a capture file beside what netdiag says, field by field.
 
-    Raises what ``analyze`` raises, and ``ToolMissing`` without tshark.
+    Raises what ``analyze`` raises, ``ToolMissing`` without tshark, and ``UsageError`` for standard input, which cannot be read twice.
     """
     from netdiag.verify import compare, facts, tshark
 
+    if os.fspath(path) == "-":
+        raise UsageError("standard input cannot be read once more by tshark; give a file")
     ours = facts.facts_of(analyze(path, keylog=keylog))
     theirs = tshark.witness(os.fspath(path), keylog=None if keylog is None else os.fspath(keylog))
     return compare.verify(ours, theirs, witness=f"tshark {tshark.version()}")

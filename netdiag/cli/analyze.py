@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,9 +140,22 @@ def run(options: AnalyzeOptions) -> int:
         raise UsageError("-o writes the result of one file; give one")
     words = parse_filters(options.filters, options.connection)
     options, unreadable = without_unreadable_keylog(options)
-    results = _results(files, options, words)
-    codes = [_code(result, options) for result in _render(results, options, len(files))]
+    with ExitStack() as stack:
+        if any(outputs.needs_packets(path, options.exchange, options.picture) for path in options.outputs):
+            files = [_kept(files[0], options, stack)]
+        results = _results(files, options, words)
+        codes = [_code(result, options) for result in _render(results, options, len(files))]
     return exit_codes.worst([*codes, unreadable])
+
+
+def _kept(file: Input, options: AnalyzeOptions, stack: ExitStack) -> Input:
+    """The file, which can be read again as long as the stack lasts."""
+    from dataclasses import replace
+
+    from netdiag.cli.reading import readable_again
+
+    path = stack.enter_context(readable_again(file.path, quiet=options.json or options.jsonl))
+    return replace(file, kept=path)
 
 
 def without_unreadable_keylog(options: AnalyzeOptions) -> tuple[AnalyzeOptions, int]:
@@ -218,7 +232,8 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from netdiag.collection import keep_for_good
     from netdiag.stats.distribution import statistics
 
-    whole = read(file.path, options.keylog, quiet=options.json or options.jsonl, jobs=options.jobs)
+    quiet = options.json or options.jsonl
+    whole = read(file.kept or file.path, options.keylog, quiet=quiet, jobs=options.jobs, name=file.path)
     if len(options.files) == 1 and not file.from_folder:
         keep_for_good()
     chosen = words.filter(whole.source.first_at)
@@ -240,7 +255,7 @@ def _render(results: Iterator[Result], options: AnalyzeOptions, count: int) -> I
         shown = _reports(results, options, count)
     for result in shown:
         if result.analysis is not None:
-            _write_outputs(result.analysis, options)
+            _write_outputs(result.analysis, result.input.kept or result.input.path, options)
         yield result
 
 
@@ -318,7 +333,7 @@ def _check_exchange(analysis: Analysis, options: AnalyzeOptions) -> None:
         )
 
 
-def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
+def _write_outputs(analysis: Analysis, source: str, options: AnalyzeOptions) -> None:
     from netdiag.cli import outputs
 
     for path in outputs.pictures_last(options.outputs):
@@ -327,7 +342,7 @@ def _write_outputs(analysis: Analysis, options: AnalyzeOptions) -> None:
             ending=outputs.ending_of(path),
             drawing=options.picture,
             exchange_id=options.exchange,
-            source=options.files[0],
+            source=source,
             keylog=options.keylog,
             embed_keys=options.embed_keys,
             is_part=bool(options.filters or options.connection),

@@ -24,6 +24,8 @@ class Input:
 
     path: str
     from_folder: bool = False
+    kept: str | None = None
+    """Where its octets are, when they come through a pipe and are needed more than once."""
 
 
 def inputs(paths: Iterable[str]) -> Iterator[Input]:

@@ -58,6 +58,13 @@ def pictures_last(paths: Sequence[str]) -> list[str]:
     return sorted(paths, key=lambda path: ending_of(path) in PICTURES)
 
 
+def needs_packets(path: str, exchange_id: int | None, drawing: str | None) -> bool:
+    """Whether the capture is read again for this output: for its commented copy, and for pictures of packets."""
+    if ending_of(path) not in PICTURES:
+        return ending_of(path) == ".pcapng"
+    return drawing in ("lanes", "arrival") or (drawing is None and exchange_id is not None)
+
+
 def write(analysis: Analysis, wanted: Wanted) -> None:
     """Write one file. Raises ``OutputError``."""
     _WRITERS[wanted.ending](analysis, wanted)

@@ -20,9 +20,10 @@ def packets(file: str, exchange: int, keylog: str | None) -> None:
     """
     from netdiag import api
     from netdiag.cli.console import ascii_only, show, width_of
-    from netdiag.cli.reading import read
+    from netdiag.cli.reading import read, readable_again
     from netdiag.export.terminal.connections import packets_table
 
-    analysis = read(file, keylog)
-    lanes = api.lanes(file, exchange, analysis=analysis)
+    with readable_again(file) as path:
+        analysis = read(path, keylog, name=file)
+        lanes = api.lanes(path, exchange, analysis=analysis)
     show(packets_table(analysis, lanes.exchange, lanes, width=width_of(), ascii_only=ascii_only()))

@@ -75,8 +75,8 @@ class _Pipe:
         self.restore: Any = lambda: None
 
     def interrupt(self, number: int, frame: Any) -> None:
-        """^C: at the second one, or before anything has come, everything ends at once."""
-        if self._ends_at_s is not None or not self._done:
+        """^C: at the second one everything ends at once."""
+        if self._ends_at_s is not None:
             raise KeyboardInterrupt
         self._ends_at_s = time.monotonic() + GRACE_S
 
@@ -105,9 +105,11 @@ class _Pipe:
         return self._ends_at_s is not None and time.monotonic() > self._ends_at_s
 
     def _end(self, octets: bytes) -> bytes:
-        """No more is read: from here on ^C means what it always means."""
+        """No more is read: from here on ^C means what it always means. So does the first one, where nothing came even after it."""
         self.restore()
         self._ended = True
+        if self._ends_at_s is not None and not self._done:
+            raise KeyboardInterrupt
         if self._is_over():
             from netdiag.cli.console import note
 

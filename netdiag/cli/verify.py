@@ -26,9 +26,11 @@ def verify(context: click.Context, file: str, keylog: str | None, show_all: bool
 
     from netdiag import api
     from netdiag.cli.console import ascii_only, show, width_of
+    from netdiag.cli.reading import readable_again
     from netdiag.export.terminal.verification import verification_lines, verification_mapping
 
-    result = api.verify(file, keylog=keylog)
+    with readable_again(file, quiet=as_json) as path:
+        result = api.verify(path, keylog=keylog)
     if as_json:
         click.echo(json.dumps(verification_mapping(result), indent=2))
     else:
