@@ -38,6 +38,8 @@ class Draft:
     response_packet: int | None = None
     request_bytes: int | None = None
     response_bytes: int | None = None
+    tried_at: int | None = None
+    """When another address of the name was tried first (``pairing.Lookup``)."""
     windows: StreamWindows | None = None
     """HTTP/2 flow control; None without it, or where the connection's beginning was not captured."""
     held_up: HeldUp | None = None
@@ -85,6 +87,7 @@ class Draft:
             upload_window_ns=None if windows is None else held_ns(windows.uploads, *interval),
             download_window_ns=None if windows is None else held_ns(windows.downloads, *interval),
             server_name=self.server_name,
+            fallback_ns=self._fallback_ns(),
             opener_id=opener_id,
             pushed=turn.pushed,
             stream=stream_timing(turn, self._around()),
@@ -96,6 +99,10 @@ class Draft:
             return None, None
         pushed = self.turn is not None and self.turn.pushed
         return wait_shares_ns(breakdown, self.connection, lost_ns=self._wait_loss_ns() or 0, asked=not pushed)
+
+    def _fallback_ns(self) -> int | None:
+        syn = self.marks.get(Milestone.SYN)
+        return None if syn is None or self.tried_at is None else syn.at - self.tried_at
 
     def _answered_early(self) -> bool:
         """Whether the answer began before the request was complete. What a tunnel carries is no request that could be."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,6 +175,16 @@ class MarkTable:
             asked[row], answered[row] = lookups[int(self.connection[row])]
         names = {Milestone.DNS_QUERY: asked, Milestone.DNS_ANSWER: answered}
         return dataclasses.replace(self, marks={**self.marks, **names})
+
+    def given_up(self, connections: Collection[int]) -> MarkTable:
+        """With the attempts that another address superseded: nobody asked for anything there."""
+        if not connections:
+            return self
+        chosen = np.isin(self.connection, list(connections))
+        if not chosen.any():
+            return self
+        outcome = np.where(chosen, CODES[Outcome.SUPERSEDED], self.outcome)
+        return dataclasses.replace(self, outcome=outcome, set_aside=self.set_aside | chosen)
 
     def measured(self) -> ExchangeColumns:
         """Split into phases."""

@@ -70,7 +70,8 @@ def resolutions(messages: Iterable[TimedMessage]) -> list[NameResolution]:
 def with_connections(found: list[NameResolution], lookups: Mapping[int, Lookup]) -> list[NameResolution]:
     """Each resolution names the first connection that it led to."""
     led_to: dict[int, int] = {}
-    for connection_id, lookup in sorted(lookups.items()):
+    reached_first = sorted(lookups.items(), key=lambda item: (item[1].superseded, item[0]))
+    for connection_id, lookup in reached_first:
         for place in lookup.resolutions:
             led_to.setdefault(place, connection_id)
     return [dataclasses.replace(row, connection_id=led_to[i]) if i in led_to else row for i, row in enumerate(found)]

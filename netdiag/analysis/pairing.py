@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netdiag.analysis.marks import Mark
 from netdiag.plain import plain
@@ -53,6 +53,10 @@ class Lookup:
     query: Mark
     answer: Mark
     resolutions: tuple[int, ...]
+    tried_at: int | None = None
+    """When the first of the name's other addresses was tried that had not answered when this one's SYN left; None for the first address."""
+    superseded: bool = False
+    """This attempt led nowhere, and one to another address did."""
 
 
 def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[int, Lookup]:
@@ -62,15 +66,37 @@ def pair(resolutions: Sequence[NameResolution], dials: Iterable[Dial]) -> dict[i
         for address, answered_at in lookup.addresses.items():
             by_address[address].append(_Answer(answered_at, lookup))
     waited: dict[int, Lookup] = {}
+    attempts: dict[int, list[Dial]] = defaultdict(list)
     for dial in sorted(dials, key=lambda d: d.syn_at):
         found = _waited_for(dial, by_address.get(dial.server, []))
         if found is None:
             continue
         found.dialled(dial)
+        attempts[id(found)].append(dial)
         phase = found.phase(resolutions)
         if phase is not None:
             waited[dial.connection_id] = phase
+    for together in attempts.values():
+        _tell_of_each_other(together, waited)
     return waited
+
+
+def _tell_of_each_other(together: list[Dial], waited: dict[int, Lookup]) -> None:
+    """Attempts of one lookup: which of them waited for another address, and which were given up for one."""
+    if len({dial.server for dial in together}) == 1:
+        return
+    for dial in together:
+        others = [other for other in together if other.server != dial.server]
+        tried = [o.syn_at for o in others if o.syn_at < dial.syn_at and not _answered_by(o, dial.syn_at)]
+        given_up = dial.established_at is None and any(other.established_at is not None for other in others)
+        if dial.connection_id in waited and (tried or given_up):
+            waited[dial.connection_id] = replace(
+                waited[dial.connection_id], tried_at=min(tried, default=None), superseded=given_up
+            )
+
+
+def _answered_by(dial: Dial, at: int) -> bool:
+    return dial.established_at is not None and dial.established_at <= at
 
 
 @plain(slots=True)
@@ -137,7 +163,8 @@ def _may_be_same_host(lookup: _Queries, dial: Dial) -> bool:
     """One address of a host is not known to be another's: a name must agree where the families differ; loopback is always this host."""
     if lookup.client == dial.client or lookup.client.startswith("127.") or lookup.client == "::1":
         return True
-    return bool(dial.names) and (":" in lookup.client) != (":" in dial.client)
+    # An attempt that came to nothing names nobody; that its address was just answered has to do.
+    return (bool(dial.names) or dial.failed_at is not None) and (":" in lookup.client) != (":" in dial.client)
 
 
 def _fresh(answer: _Answer, syn_at: int) -> bool:

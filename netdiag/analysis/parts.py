@@ -24,7 +24,7 @@ from netdiag.analysis.storage import Storage
 from netdiag.collection import collect, collect_young
 from netdiag.records.anomaly import Anomaly
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange
+from netdiag.records.exchange import Exchange, Outcome
 from netdiag.wire.connections import Grouped
 from netdiag.wire.duplicates import believed
 from netdiag.wire.icmp import IcmpError
@@ -333,6 +333,7 @@ class _Numbered:
         begins = np.cumsum([0, *(len(table()) for table in tables)]).tolist()
         self._own = int(begins[-2])
         names = {i: (one.query.at, one.answer.at) for i, one in lookups.items()}
+        given_up = [i for i, one in lookups.items() if one.superseded]
         self._connection, self._position = (storage.room(begins[-1], np.dtype(np.int64)) for _ in range(2))
         columns = Assembled(begins[-1], storage.room)
         for place, load in enumerate(tables):
@@ -340,7 +341,8 @@ class _Numbered:
             rows = slice(begins[place], begins[place + 1])
             ids = table.connection if place == len(facts) else np.asarray(parts.id_of(table.connection), np.int64)
             self._connection[rows], self._position[rows] = ids, table.position
-            columns.add(dataclasses.replace(table, connection=ids).looked_up(names).measured(), rows)
+            named = dataclasses.replace(table, connection=ids).looked_up(names).given_up(given_up)
+            columns.add(named.measured(), rows)
             storage.release()
         whole = columns.table()
         kind = np.int32 if len(whole) < 1 << 31 else np.int64
@@ -387,7 +389,8 @@ class _Numbered:
         if lookup is None or Milestone.SYN not in draft.marks:
             return draft
         named = {Milestone.DNS_QUERY: lookup.query, Milestone.DNS_ANSWER: lookup.answer}
-        return dataclasses.replace(draft, marks={**named, **draft.marks})
+        told = dataclasses.replace(draft, marks={**named, **draft.marks}, tried_at=lookup.tried_at)
+        return dataclasses.replace(told, outcome=Outcome.SUPERSEDED) if lookup.superseded else told
 
 
 def _edges(starts: Int64, part_packets: int) -> list[int]:

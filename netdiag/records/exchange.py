@@ -39,11 +39,13 @@ class Outcome(StrEnum):
     """The capture ends, or lacks octets, before the response is complete."""
     UNKNOWN = "unknown"
     """Nothing could be read: an encrypted exchange without keys that carries no status."""
+    SUPERSEDED = "superseded"
+    """Of several addresses of one name this one was not reached, and another was (RFC 8305, or one after the other)."""
 
     @property
     def failed(self) -> bool:
         """An error status, or an end before its time. What a capture merely does not show is no failure."""
-        return self not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE)
+        return self not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE, Outcome.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,9 @@ class Exchange:
     """The same of the server, which waited for the client's windows."""
     server_name: str | None = None
     """SNI, or the host where the exchange has no readable head."""
+    fallback_ns: int | None = None
+    """From the first SYN to another address of the same name, which was not reached meanwhile, to the SYN of the connection that was used: a
+    dead address family, a refused address. None where this was the first address."""
     opener_id: int | None = None
     """The exchange that paid for the set-up this one waited for (several requests on one cold connection)."""
     pushed: bool = False

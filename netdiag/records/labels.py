@@ -14,7 +14,12 @@ from netdiag.sanitise import one_line
 Row = TypeVar("Row", Connection, Exchange)
 
 _PROTOCOLS = {"h2": "HTTP/2", "h3": "HTTP/3", "http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0"}
-_OUTCOMES = {"dns_fail": "DNS failure", "tls_fail": "TLS failure", "http_error": "HTTP error"}
+_OUTCOMES = {
+    "dns_fail": "DNS failure",
+    "tls_fail": "TLS failure",
+    "http_error": "HTTP error",
+    "superseded": "another address reached",
+}
 _ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
 _VERSIONS = {"TLSv1.0": "TLS 1.0", "TLSv1.1": "TLS 1.1", "TLSv1.2": "TLS 1.2", "TLSv1.3": "TLS 1.3", "SSLv3": "SSL 3"}
 

@@ -186,3 +186,32 @@ def test_false_start_saves_a_round_trip() -> None:
     assert (session.false_start, session.round_trips, session.server_flight_ns) == (True, 1, None)
     _, _, session = scenario("tls12")
     assert (session.false_start, session.round_trips) == (False, 2)
+
+
+def fallback(**hosts: Any) -> netdiag.Analysis:
+    addresses = {"A": ["203.0.113.5"], "AAAA": ["2001:db8:dead::1"]}
+    document: dict[str, Any] = {
+        "hosts": hosts,
+        "path": {"rtt_ms": 30},
+        "dns": {"rtt_ms": 20, "names": {"api.example.test": {"addresses": addresses}}},
+        "answer": {"stream": False},
+        "connection": [{"connect_timeout_ms": 5000, "request": [{}]}],
+    }
+    return netdiag.analyze(io.BytesIO(record(scenario_of(document)).capture))
+
+
+@pytest.mark.parametrize(("how", "lost_ms"), [("silent", 5000), ("refusing", 30)])
+def test_an_address_that_was_not_reached_costs_the_call_that_had_to_try_another(how: str, lost_ms: float) -> None:
+    analysis = fallback(**{how: ["2001:db8:dead::1"]})
+    given_up, found = sorted(analysis.exchanges, key=lambda e: e.status is not None)
+    assert (given_up.outcome, given_up.failed) == (Outcome.SUPERSEDED, False)
+    assert found.fallback_ns == pytest.approx(lost_ms * MS, abs=MS)
+    assert found.unattributed_ns == pytest.approx(lost_ms * MS, abs=MS)
+    assert f"another address tried {lost_ms:.1f} earlier" in notes(analysis, found)["tcp"]
+    assert "resolver" in notes(analysis, found)["dns"]
+    assert [(s.n, s.outcomes) for s in analysis.statistics if not s.n] == [(0, {"superseded": 1})]
+
+
+def test_where_every_address_fails_the_call_failed() -> None:
+    analysis = fallback(refusing=["2001:db8:dead::1", "203.0.113.5"])
+    assert {e.outcome for e in analysis.exchanges} == {Outcome.REFUSED}

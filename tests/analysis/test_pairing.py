@@ -38,7 +38,13 @@ def asked(
 
 
 def dial(
-    id: int, server: str, syn_ms: float, *names: str, failed_ms: float | None = None, client: str = "10.0.0.1"
+    id: int,
+    server: str,
+    syn_ms: float,
+    *names: str,
+    failed_ms: float | None = None,
+    client: str = "10.0.0.1",
+    established_ms: float | None = None,
 ) -> Dial:
     return Dial(
         connection_id=id,
@@ -47,6 +53,7 @@ def dial(
         syn_at=int(syn_ms * MS),
         names=frozenset(names),
         failed_at=None if failed_ms is None else int(failed_ms * MS),
+        established_at=None if established_ms is None else int(established_ms * MS),
     )
 
 
@@ -198,3 +205,42 @@ def test_asking_again_over_tcp_after_a_truncated_answer_is_the_same_lookup() -> 
     whole = dataclasses.replace(asked("a.example", 41, 62, "192.0.2.1"), transport="tcp")
     found = pair([short, whole], [dial(0, "192.0.2.1", 63)])
     assert span_ms(found[0]) == (0, 62)
+
+
+BOTH = [asked("llm.example", 0, 20, "192.0.2.1"), asked("llm.example", 1, 21, "2001:db8::1", type="AAAA")]
+
+
+def told(*dials: Dial) -> dict[int, tuple[float | None, bool]]:
+    return {
+        i: (None if one.tried_at is None else one.tried_at / MS, one.superseded) for i, one in pair(BOTH, dials).items()
+    }
+
+
+def test_a_dead_address_is_told_to_the_attempt_that_had_to_wait_for_it() -> None:
+    dead = dial(0, "2001:db8::1", 22, failed_ms=7_022, client="2001:db8::99")
+    alive = dial(1, "192.0.2.1", 5_022, "llm.example", established_ms=5_042)
+    assert told(dead, alive) == {0: (None, True), 1: (22, False)}
+    assert span_ms(pair(BOTH, [dead, alive])[1]) == (0, 21), "five seconds later it is still the same lookup"
+
+
+def test_an_address_that_answered_in_time_cost_nothing() -> None:
+    first = dial(0, "2001:db8::1", 22, "llm.example", established_ms=60, client="2001:db8::99")
+    also = dial(1, "192.0.2.1", 61, "llm.example", established_ms=300)
+    assert told(first, also) == {0: (None, False)}, "what came later had the address from a cache"
+    assert told(first, dial(1, "192.0.2.1", 30, "llm.example", established_ms=50))[0] == (None, False)
+
+
+def test_a_race_that_the_second_address_wins() -> None:
+    slow = dial(0, "2001:db8::1", 22, established_ms=900, client="2001:db8::99", failed_ms=950)
+    quick = dial(1, "192.0.2.1", 272, "llm.example", established_ms=300)
+    assert told(slow, quick) == {0: (None, False), 1: (22, False)}
+
+
+def test_further_connections_to_the_same_address_are_no_fallback() -> None:
+    rows = [dial(i, "192.0.2.1", 22 + i, "llm.example", established_ms=50) for i in range(3)]
+    assert set(told(*rows).values()) == {(None, False)}
+
+
+def test_where_no_address_answered_none_is_superseded() -> None:
+    dead = dial(0, "2001:db8::1", 22, failed_ms=300, client="2001:db8::99")
+    assert told(dead, dial(1, "192.0.2.1", 272, failed_ms=600)) == {0: (None, False), 1: (22, False)}

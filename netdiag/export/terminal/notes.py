@@ -65,9 +65,10 @@ def _tcp(exchange: Exchange, connection: Connection | None, digits: int) -> list
     if connection is None:
         return []
     rtt = connection.handshake_rtt_ns
-    retries = connection.syn_retries
+    retries, tried = connection.syn_retries, exchange.fallback_ns
     return [
         f"RTT {format_ms_readably(rtt, digits=digits)}" if rtt is not None else "",
+        f"another address tried {format_ms_readably(tried, digits=digits)} earlier" if tried is not None else "",
         _elsewhere(connection, digits),
         f"SYN sent {retries + 1} times" if retries else "",
         _stalled(_back_off_ns(exchange, rtt), "back-off", digits) if retries else "",

@@ -27,8 +27,15 @@ _ORDER = (*(str(name) for name in PhaseName), "unattributed", "total", *_FIRSTS,
 _QUANTILES = (("P90", "p90", 90), ("P95", "p95", 95), ("P99", "p99", 99))
 _UNIT = "   (ms, median; below: min–max)"
 _UNREAD = str(Outcome.UNKNOWN)
+_GIVEN_UP = str(Outcome.SUPERSEDED)
 _BEFORE_REQUESTS = frozenset(
-    map(str, (Outcome.REFUSED, Outcome.UNREACHABLE, Outcome.TIMEOUT_CONNECT, Outcome.DNS_FAIL, Outcome.TLS_FAIL))
+    map(
+        str,
+        (
+            *(Outcome.REFUSED, Outcome.UNREACHABLE, Outcome.TIMEOUT_CONNECT, Outcome.DNS_FAIL, Outcome.TLS_FAIL),
+            Outcome.SUPERSEDED,
+        ),
+    )
 )
 _ENOUGH_FOR_SHARES = 10
 _AT_ONCE = re.compile(r"\bk\d+\b")
@@ -211,7 +218,7 @@ def _heading(statistics: Statistics) -> str:
 
 
 def _outcomes(page: Page, statistics: Statistics) -> None:
-    bad = {name: count for name, count in statistics.outcomes.items() if name not in ("ok", _UNREAD)}
+    bad = {name: count for name, count in statistics.outcomes.items() if name not in ("ok", _UNREAD, _GIVEN_UP)}
     unread, heading = statistics.outcomes.get(_UNREAD, 0), _heading(statistics)
     if unread:
         page.wrapped(0, (f"{heading}: the status of {unread:,} cannot be read", MUTED))
@@ -223,7 +230,7 @@ def _outcomes(page: Page, statistics: Statistics) -> None:
     if statistics.throughput is not None and _tells(statistics.throughput, statistics.arm):
         page.wrapped(0, f"{heading}: {_throughput(statistics.throughput)}")
     # Failures are counted above, first rounds and redirects below; what else is left out although it succeeded needs its reason.
-    explained = {*bad, FIRST_ROUND.partition(" ")[0], "redirect"}
+    explained = {*bad, _GIVEN_UP, FIRST_ROUND.partition(" ")[0], "redirect"}
     unexplained = [e for e in statistics.excluded if e.reason.partition(" ")[0] not in explained]
     if unexplained:
         reasons = "; ".join(f"#{e.exchange_id} {one_line(e.reason, most=60)}" for e in unexplained[:5])
