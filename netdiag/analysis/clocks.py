@@ -70,7 +70,7 @@ def align(recording: Recording) -> tuple[Recording, tuple[Anomaly, ...]]:
         _moved_connection(c, _opening_offset(c, recording.requests, offsets, whole)) for c in by_id.values()
     )
     aligned = dataclasses.replace(recording, requests=requests, connections=connections)
-    return aligned, (*_stepped(recording), *_different(recording, offsets, whole))
+    return aligned, (*_stepped(recording), *_different(offsets, whole))
 
 
 def _offset(request: ClientRequest, by_id: dict[int, ClientConnection], whole: dict[int, OffsetBounds]) -> int:
@@ -138,7 +138,7 @@ def _stepped(recording: Recording) -> tuple[Anomaly, ...]:
     return (Anomaly(protocol="clock", reason=reason),)
 
 
-def _different(recording: Recording, offsets: dict[int, int], whole: dict[int, OffsetBounds]) -> tuple[Anomaly, ...]:
+def _different(offsets: dict[int, int], whole: dict[int, OffsetBounds]) -> tuple[Anomaly, ...]:
     torn = [i for i, b in whole.items() if not b.consistent]
     known = [offset for offset in offsets.values() if offset]
     found = []

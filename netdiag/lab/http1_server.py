@@ -42,13 +42,14 @@ class Http1Conversation:
                 read = await self._request()
                 if read is None:
                     return "client-closed"
-                reason = await self._exchange(*read)
+                request, last = read
+                reason = await self._exchange(request, last)
                 if reason:
                     return reason
                 self._count += 1
                 self._h11.start_next_cycle()
                 if self._h11.trailing_data[0]:
-                    self._first_at = read[2].at
+                    self._first_at = last.at
         except h11.RemoteProtocolError as error:
             await self._bad_request(error)
             return "bad-request"
@@ -59,7 +60,7 @@ class Http1Conversation:
 
     # --- the request -----------------------------------------------------------------------------------------------
 
-    async def _request(self) -> tuple[LabRequest, Behaviour, Received] | None:
+    async def _request(self) -> tuple[LabRequest, Received] | None:
         event = await self._next_event(self._config.idle_ms)
         if not isinstance(event, h11.Request):
             return None
@@ -79,7 +80,7 @@ class Http1Conversation:
         last = self._last_received
         assert last is not None
         request = LabRequest(method=head.method, target=head.target, headers=head.headers, body=bytes(body))
-        return request, behaviour, last
+        return request, last
 
     async def _continue(self, behaviour: Behaviour) -> None:
         if not self._h11.they_are_waiting_for_100_continue or behaviour.ignore_expect:
@@ -119,7 +120,7 @@ class Http1Conversation:
 
     # --- the answer ------------------------------------------------------------------------------------------------
 
-    async def _exchange(self, request: LabRequest, behaviour: Behaviour, last: Received) -> str | None:
+    async def _exchange(self, request: LabRequest, last: Received) -> str | None:
         facts = {"method": request.method, "path": redact_target(request.target), "body_bytes": len(request.body)}
         self._row("request-last", last.at, **facts)
         answer = self._backend.app.answer(request)

@@ -60,7 +60,7 @@ def _by_pair(facts: CaptureFacts) -> defaultdict[Pair, list[ConnectionFacts]]:
 def _connection(result: _Sheet, where: str, a: ConnectionFacts, b: ConnectionFacts) -> None:
     for name in _HANDSHAKE:
         if getattr(b, name) is not None:
-            _note(result, name, where, getattr(a, name), getattr(b, name), _handshake_reason(name, a, result))
+            _note(result, name, where, getattr(a, name), getattr(b, name), _handshake_reason(name, a))
     if a.syn_at is not None and b.syn_at is not None:
         near = abs(a.syn_at - b.syn_at) <= _TIME_SLACK_NS
         _note(result, "syn_at", where, a.syn_at, a.syn_at if near else b.syn_at, _time_reason(a.syn_at, b.syn_at))
@@ -130,7 +130,7 @@ def _time_reason(mine: int, other: int) -> str | None:
     return None
 
 
-def _handshake_reason(name: str, a: ConnectionFacts, result: _Sheet) -> str | None:
+def _handshake_reason(name: str, a: ConnectionFacts) -> str | None:
     if name == "ack_packet" and a.ack_packet is None:
         return "the client's first ACK does not acknowledge the SYN-ACK, so it completes no handshake"
     if name == "syn_ack_packet" and a.syn_ack_packet is None:

@@ -43,7 +43,7 @@ class Close:
     """A ``CloseReason``."""
 
 
-def close(flows: Flows, copies: Bool) -> Close:
+def close(flows: Flows) -> Close:
     """Of every connection."""
     fin_row = _first_by_direction(flows, np.flatnonzero((flows.packets.flags & FIN) != 0))
     rst_row = _first_by_direction(flows, np.flatnonzero((flows.packets.flags & RST) != 0))

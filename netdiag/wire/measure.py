@@ -119,7 +119,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable:
     """All connections of ``flows`` (``segments`` are theirs)."""
     found = transmissions(flows)
-    end = close(flows, found.copies)
+    end = close(flows)
     zero = zero_windows(flows, found.copies)
     table = sides(flows, end, zero, buffer)
     edges = window_edges(flows, table.window_scale_used)

@@ -51,7 +51,7 @@ def rebuild(octets: Octets, whole: list[Pending]) -> Reassembled:
     out = Reassembled()
     for code, rows in layers.peel(built, cursor).ended.items():
         if code == TCP:
-            _map_tcp(built, rows.take(rows.at + tcp.NEEDED_BYTES <= rows.end), whole, at, octets, out)
+            _map_tcp(built, rows.take(rows.at + tcp.NEEDED_BYTES <= rows.end), whole, at, out)
         elif code == Inner.DATAGRAM:
             _map_udp(built, rows, whole, at, out)
         else:
@@ -94,9 +94,7 @@ def _locate(packet: Pending, place: int, length: int) -> int | None:
     return None
 
 
-def _map_tcp(
-    built: Octets, rows: Cursor, whole: list[Pending], at: list[int], octets: Octets, out: Reassembled
-) -> None:
+def _map_tcp(built: Octets, rows: Cursor, whole: list[Pending], at: list[int], out: Reassembled) -> None:
     columns = tcp.columns(built, rows)
     for index, row in enumerate(rows.row.tolist()):
         packet = whole[row]

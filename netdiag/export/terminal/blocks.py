@@ -202,7 +202,7 @@ def _exchange_rows(exchange: Exchange, notes: Notes, axis: Axis) -> list[_Row]:
     digits = digits_for(exchange.total_ns)
     rows = [_phase_row(exchange, phase, notes, axis, digits) for phase in exchange.phases]
     if exchange.outcome not in _FAIR_OUTCOMES:
-        rows = _with_failure(exchange, rows, axis)
+        rows = _with_failure(exchange, rows)
     if exchange.stream is not None and exchange.stream.timeline:
         rows.append(_events_row(exchange, axis))
     if exchange.unattributed_ns > 0:
@@ -239,7 +239,7 @@ def _frames(first: int | None, last: int | None) -> str:
     return str(first) if first == last else f"{first} → {last}"
 
 
-def _with_failure(exchange: Exchange, rows: list[_Row], axis: Axis) -> list[_Row]:
+def _with_failure(exchange: Exchange, rows: list[_Row]) -> list[_Row]:
     """The row of the phase in which the request ended says how; a phase that never began gets a row without a bar."""
     detail = one_line(exchange.outcome_detail, most=100) if exchange.outcome_detail else ""
     reason = f"✗ {detail or outcome_words(exchange.outcome)}"

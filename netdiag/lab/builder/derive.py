@@ -25,7 +25,7 @@ _RESENT = ("fast", "rto", "tlp")
 
 def truth_of(built: Built, frames: list[Frame]) -> Truth:
     """``frames``: as ``frames_at_tap`` gives them."""
-    resolver = _Resolutions(built, frames)
+    resolver = _Resolutions(frames)
     connections, exchanges = [], []
     for run in built.runs:
         observed = {id(end): observe(frames, end, _server_isn(run, end)) for end in run.attempts}
@@ -54,7 +54,7 @@ def _server_isn(run: ConnectionRun, end: Endpoint) -> int | None:
 class _Resolutions:
     """Questions and answers as they passed the capture point."""
 
-    def __init__(self, built: Built, frames: list[Frame]) -> None:
+    def __init__(self, frames: list[Frame]) -> None:
         self._seen: list[tuple[Frame, Datagram]] = []
         for frame in frames:
             item = parse(frame.data)
@@ -164,7 +164,7 @@ def _exchanges(built: Built, run: ConnectionRun, view: _View | None, resolver: _
     served = {s.request: s for s in built.log.exchanges() if s.connection == run.number}
     rows = [r for r in built.log if r.connection == run.number]
     for marks in (m for m in built.marks if m.connection == run.number):
-        exchange = _blank(built, run, marks)
+        exchange = _blank(run, marks)
         if view is None:
             dns = resolver.span(run, None)
             exchange.phases = [dns] if dns else []
@@ -176,7 +176,7 @@ def _exchanges(built: Built, run: ConnectionRun, view: _View | None, resolver: _
         yield exchange
 
 
-def _blank(built: Built, run: ConnectionRun, marks: ExchangeMarks) -> TrueExchange:
+def _blank(run: ConnectionRun, marks: ExchangeMarks) -> TrueExchange:
     end = run.winner or (run.attempts[-1] if run.attempts else None)
     session = run.session
     alpn = (session.alpn if session is not None else run.plan.protocol) or "http/1.1"

@@ -290,7 +290,7 @@ class Direction:
         if epoch.kind is EpochKind.EARLY:
             if self.first_early is None:
                 self.first_early = self.index - 1
-            if self._observer.discards(epoch):
+            if self._observer.discards_early_data():
                 return
         elif self.first_application is None and content:
             self.first_application = self.index - 1
@@ -319,7 +319,7 @@ class Direction:
         left = found.left
         unread_early = found.entered is not left and left.kind is EpochKind.EARLY and not left.has_secret
         # One unread record may be the EndOfEarlyData alone; more of them were data.
-        if unread_early and found.unread > 1 and not self._observer.discards(left):
+        if unread_early and found.unread > 1 and not self._observer.discards_early_data():
             self.plaintext.lose(None)
         if found.gap_bytes and found.skipped and found.entered.kind is not EpochKind.HANDSHAKE:
             self.plaintext.lose(_lost_content(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from netdiag.protocols.tls.epochs import Epoch
 from netdiag.wire.record_view import TlsRecordView
 
 Side = TypeVar("Side", contravariant=True)
@@ -30,6 +29,6 @@ class Observer(Protocol[Side]):
         """An application_data record where the direction is still in clear; the observer moves the direction on."""
         ...
 
-    def discards(self, epoch: Epoch) -> bool:
-        """Whether content of this epoch never reached the peer's application (rejected 0-RTT data)."""
+    def discards_early_data(self) -> bool:
+        """Whether the client's 0-RTT data were rejected: they never reached the peer's application (RFC 8446 section 4.2.10)."""
         ...

@@ -118,8 +118,8 @@ class Session(Negotiated):
             from_client=side is self.client,
         )
 
-    def discards(self, epoch: Epoch) -> bool:
-        """0-RTT data that the server did not take (RFC 8446 section 4.2.10)."""
+    def discards_early_data(self) -> bool:
+        """See ``Observer``."""
         self._until(self.server, lambda: self.early_accepted is not None or self.server.finished is not None)
         if self.early_accepted is not None:
             return not self.early_accepted
