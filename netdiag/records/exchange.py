@@ -141,5 +141,6 @@ class Exchange:
 
     @property
     def failed(self) -> bool:
-        """An error status, or an end before its time. What a capture merely does not show is no failure."""
-        return self.outcome.failed
+        """An error status, an end before its time, or a stream that ends with an error event. What a capture merely does not show is no
+        failure."""
+        return self.outcome.failed or (self.stream is not None and self.stream.tells_an_error)
