@@ -9,14 +9,16 @@ from netdiag.protocols.redact import redact_value
 
 Field = tuple[str, str]
 
-_CACHED_BYTES = 512  # longer fields are rarely repeated, and a cache of them could grow large
+_CACHED_BYTES = 512
+# Longer fields (cookies, content security policies) come back on the next connection; a cache of many of them could grow large.
+_CACHED_LONG_BYTES = 16 << 10
 
 
 def make_field(name: bytes, value: bytes) -> Field:
     """One field as it is kept: name in lower case, secrets replaced. Octets that are no UTF-8 show as ``\\xNN``."""
     if len(name) + len(value) <= _CACHED_BYTES:
         return _cached_field(name, value)
-    return _make_field(name, value)
+    return (_cached_long_field if len(value) <= _CACHED_LONG_BYTES else _make_field)(name, value)
 
 
 def _make_field(name: bytes, value: bytes) -> Field:
@@ -29,6 +31,7 @@ def _redact_long(name: str, value: str) -> str:
 
 
 _cached_field = lru_cache(maxsize=8192)(_make_field)
+_cached_long_field = lru_cache(maxsize=128)(_make_field)
 
 
 def text_of(octets: bytes) -> str:

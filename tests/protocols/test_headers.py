@@ -52,3 +52,10 @@ def test_members_of_a_list_over_all_its_lines() -> None:
 def test_a_media_type_without_its_parameters() -> None:
     assert media_type(FIELDS) == "text/html"
     assert media_type(()) == ""
+
+
+def test_a_long_field_that_comes_back_is_made_once() -> None:
+    value = b"default-src 'self'; " * 200
+    first = make_field(b"content-security-policy", value)
+    assert make_field(b"content-security-policy", bytes(bytearray(value))) is first
+    assert make_field(b"x-policy", value * 10) == ("x-policy", text_of(value * 10))

@@ -36,10 +36,13 @@ def _codes() -> dict[tuple[int, int], int]:
 
 
 class HuffmanDecoder:
-    """A cache of transitions and of whole strings; one for the process is enough (it holds nothing of any one stream but octets)."""
+    """A cache of transitions and of whole strings; one for the process is enough (it holds nothing of any one stream but octets).
 
-    _MAX_STRINGS = 4096
-    _MAX_STRING_BYTES = 256
+    Long strings (cookies, content security policies) come back on every connection of a client, but only few of them are kept.
+    """
+
+    _MAX_STRINGS, _MAX_STRING_BYTES = 4096, 256
+    _MAX_LONG_STRINGS, _MAX_LONG_STRING_BYTES = 128, 16 << 10
 
     def __init__(self) -> None:
         self._codes = _codes()
@@ -48,17 +51,21 @@ class HuffmanDecoder:
         self._transitions: dict[int, list[tuple[int, bytes] | None]] = {_START: [None] * 256}
         """By state and octet: the next state, and the symbols that ended."""
         self._strings: dict[bytes, bytes] = {}
+        self._long_strings: dict[bytes, bytes] = {}
 
     def decode(self, octets: bytes) -> bytes:
         """The string. Raises ``HuffmanError`` for a malformed one."""
-        known = self._strings.get(octets)
+        kept, most = self._strings, self._MAX_STRINGS
+        if len(octets) > self._MAX_STRING_BYTES:
+            kept, most = self._long_strings, self._MAX_LONG_STRINGS
+        known = kept.get(octets)
         if known is not None:
             return known
         text = self._decode(octets)
-        if len(octets) <= self._MAX_STRING_BYTES:
-            if len(self._strings) >= self._MAX_STRINGS:
-                self._strings.clear()
-            self._strings[octets] = text
+        if len(octets) <= self._MAX_LONG_STRING_BYTES:
+            if len(kept) >= most:
+                kept.clear()
+            kept[octets] = text
         return text
 
     def _decode(self, octets: bytes) -> bytes:

@@ -65,3 +65,24 @@ def test_any_octets_decode_as_the_library_says(octets: bytes) -> None:
         found = None
     # RFC 7541 section 5.2 forbids padding of 8 bits and more, which the library lets pass.
     assert found == expected or (found is None and octets.endswith(b"\xff"))
+
+
+@pytest.mark.parametrize("size", [1_000, 10_000])
+def test_a_long_string_that_comes_back_is_decoded_once(size: int) -> None:
+    huffman = HuffmanDecoder()
+    octets = ENCODER.encode(b"script-src 'self';" * (size // 18))
+    first = huffman.decode(octets)
+    assert huffman.decode(bytes(bytearray(octets))) is first
+    for other in range(300):  # only few of them are kept
+        huffman.decode(ENCODER.encode(b"%d" % other * 400))
+    again = huffman.decode(octets)
+    assert again == first
+    assert again is not first
+
+
+def test_a_string_too_long_to_keep_is_decoded_all_the_same() -> None:
+    huffman = HuffmanDecoder()
+    text = b"policy" * 10_000
+    octets = ENCODER.encode(text)
+    first = huffman.decode(octets)
+    assert first == huffman.decode(octets) == text
