@@ -276,7 +276,11 @@ def _analysed_command(observation: Observation) -> Analysis:
     chosen = select(analysis, Filter(connections=own or (-1,))) if known else analysis
     notes = (
         *captured.notes,
-        *(() if known or not analysis.connections else ("the program's own connections could not be told apart",)),
+        *(
+            ()
+            if known or not analysis.connections
+            else ("the program's own connections could not be told apart: this is all traffic of that time",)
+        ),
     )
     source = dataclasses.replace(
         analysis.source,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from netdiag.stats.samples import Sample
 
 
-@click.command()
+@click.command(epilog="Exit codes: 0 ok, 64 usage, or nothing that could be compared, 65 input.")
 @click.argument("first", type=click.Path())
 @click.argument("second", required=False, type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, for capture files.")

@@ -8,7 +8,7 @@ from netdiag.cli.console import common_options
 from netdiag.collection import seldom
 
 
-@click.command()
+@click.command(epilog="Exit codes: 0 ok, 64 usage, 65 input.")
 @click.argument("file", type=click.Path())
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys, to name the protocol inside.")
 @click.option(

@@ -7,7 +7,7 @@ import click
 from netdiag.cli.console import common_options
 
 
-@click.command()
+@click.command(epilog="Exit codes: 0 ok, 64 usage, 65 input.")
 @click.argument("file", type=click.Path())
 @click.option("--exchange", type=int, required=True, metavar="N", help="The request, as numbered by analyze.")
 @click.option("--keylog", type=click.Path(dir_okay=False), help="TLS session keys.")

@@ -57,7 +57,7 @@ SECTIONS: tuple[Section, ...] = (
             ("--http1.1, --http2", "Only this protocol; otherwise both."),
             ("--warm", "Reuse one connection per arm."),
             ("--arm WORDS", "h2+warm, h1+tls1.2, h2+k8+separate, h1+idle6s."),
-            ("-m, --timeout, --max-time TIME", "For a whole call, such as 500ms [30s]."),
+            ("-m, --timeout, --max-time TIME", "For one attempt, such as 500ms [30s]."),
             ("--concurrency N", "Calls at once.", RARE),
             ("--idle TIME", "Pause between calls [250ms or 5 round trips].", RARE),
             ("--policy NAME", "Retries like openai, anthropic, article [none].", RARE),

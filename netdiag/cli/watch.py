@@ -61,7 +61,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.command(
     cls=Grouped,
     sections=SECTIONS,
-    epilog="Exit codes: 0 ok, 1 a request failed, 4 a goal is broken, 64 usage, 73 output.",
+    epilog="Exit codes: 0 ok, 1 a request failed, 4 a goal is broken, 64 usage, 73 output, 75 network.",
 )
 @click.argument("urls", nargs=-1, metavar="URL")
 @click.option("--every", type=SECONDS)
