@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
 from netdiag.sanitise import one_line
 
 Row = TypeVar("Row", Connection, Exchange)
+
+
+class Rows(Protocol):
+    """As much of an ``Analysis`` as names need; the analysis itself asks for labels when a notebook shows it."""
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """See ``Analysis``."""
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """See ``Analysis``."""
+
 
 _PROTOCOLS = {"h2": "HTTP/2", "h3": "HTTP/3", "http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0"}
 _OUTCOMES = {
@@ -92,12 +104,12 @@ def outcome_words(outcome: str) -> str:
     return f"{what} {kind}" if what else _OUTCOMES.get(kind, kind.replace("_", " "))
 
 
-def connection_of(analysis: Analysis, connection_id: int | None) -> Connection | None:
+def connection_of(analysis: Rows, connection_id: int | None) -> Connection | None:
     """The connection with this id; ids are positions unless the analysis was filtered."""
     return None if connection_id is None else by_id(analysis.connections, connection_id)
 
 
-def exchange_of(analysis: Analysis, exchange_id: int) -> Exchange | None:
+def exchange_of(analysis: Rows, exchange_id: int) -> Exchange | None:
     """The exchange with this id, None when there is none."""
     return by_id(analysis.exchanges, exchange_id)
 
