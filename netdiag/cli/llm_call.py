@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from netdiag.cli.probe_options import ProbeOptions
 
@@ -15,6 +17,20 @@ if TYPE_CHECKING:
     from netdiag.probe.plan import ProbeConfig
 
 LAB_MODEL = "lab"
+
+
+def llm_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--llm`` and its companions to a command."""
+    for option in (
+        click.option("--key-env"),
+        click.option("--no-stream", is_flag=True),
+        click.option("--max-tokens", type=int),
+        click.option("--model"),
+        click.option("--prompt"),
+        click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw"))),
+    ):
+        function = option(function)
+    return function
 
 
 def llm_call(options: ProbeOptions, environment: Mapping[str, str] = os.environ) -> LlmCall | None:

@@ -14,6 +14,7 @@ import click
 from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, RARE, Grouped, Section
+from netdiag.cli.llm_call import announce, llm_call, llm_options
 from netdiag.cli.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
@@ -139,12 +140,7 @@ SECTIONS: tuple[Section, ...] = (
 )
 @click.option("--slo")
 @click.option("--strict", is_flag=True)
-@click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw")))
-@click.option("--prompt")
-@click.option("--model")
-@click.option("--max-tokens", type=int)
-@click.option("--no-stream", is_flag=True)
-@click.option("--key-env")
+@llm_options
 @common_options
 def probe(**options: object) -> int:
     """Make requests over HTTP/1.1 and HTTP/2 while capturing, and split every one into its phases.
@@ -166,8 +162,6 @@ def run(options: ProbeOptions) -> int:
     results.check_goals(options.slo)
     if bool(options.urls) == options.lab:
         raise UsageError("give a URL, or --lab" if not options.lab else "--lab has its own URL; give one or the other")
-    from netdiag.cli.llm_call import announce
-
     stop = threading.Event()
     with target(options) as changes:
         config = plan(options, **changes)
@@ -200,7 +194,6 @@ def target(options: ProbeOptions) -> Iterator[dict[str, Any]]:
 
 def plan(options: ProbeOptions, **changes: Any) -> ProbeConfig:
     """The plan of a probe. Raises ``UsageError`` for what cannot be."""
-    from netdiag.cli.llm_call import llm_call
     from netdiag.cli.results import capture_path
     from netdiag.probe.plan import ProbeConfig
 

@@ -15,6 +15,7 @@ from netdiag.cli.console import common_options
 from netdiag.cli.durations import SECONDS
 from netdiag.cli.help import ALWAYS, Grouped, Section
 from netdiag.cli.interrupt import ENDING
+from netdiag.cli.llm_call import announce, llm_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,12 +81,7 @@ SECTIONS: tuple[Section, ...] = (
 @click.option("--resolve", multiple=True)
 @click.option("-m", "--timeout", "--max-time", type=SECONDS, default=30.0)
 @click.option("--capture", type=click.Choice(("auto", "dumpcap", "scapy", "pyshark", "none")), default="none")
-@click.option("--llm", type=click.Choice(("openai", "openai-responses", "anthropic", "raw")))
-@click.option("--prompt")
-@click.option("--model")
-@click.option("--max-tokens", type=int)
-@click.option("--no-stream", is_flag=True)
-@click.option("--key-env")
+@llm_options
 @click.option("--jsonl", type=click.Path())
 @click.option("--slo")
 @common_options
@@ -103,7 +99,6 @@ def watch(
     """
     from netdiag.cli import probe as probe_command
     from netdiag.cli import results
-    from netdiag.cli.llm_call import announce
     from netdiag.cli.probe_options import ProbeOptions
     from netdiag.errors import UsageError
     from netdiag.probe.watch import WatchPlan
