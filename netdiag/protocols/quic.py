@@ -147,6 +147,8 @@ class QuicConnection:
             self.versions_refused = tuple(
                 int.from_bytes(octets[i : i + 4], "big") for i in range(0, len(octets) - 3, 4)
             )
+            if side == 1 and self.server_hello is None:
+                self._begin_again()
             return
         if header.version != self.version and is_known(header.version):
             # Compatible negotiation (RFC 9368), or a new attempt after a refusal.
@@ -160,6 +162,12 @@ class QuicConnection:
                 self.client_handshake_at = datagram.at
         else:
             self._initial(datagram, header, side)
+
+    def _begin_again(self) -> None:
+        """The client's next attempt is a connection of its own: another version, other connection ids, another hello (RFC 9000 section 6.2)."""
+        self.client_hello = None
+        self._ids.clear()
+        self._crypto = _Crypto(), _Crypto()
 
     def _initial(self, datagram: QuicDatagram, header: LongHeader, side: int) -> None:
         if self.client_hello is not None and side == 0 and self.retry_at is None and not self.hello_retry_request:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import struct
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +35,26 @@ TYPES = {
 }
 
 
+SALTS = {
+    V1: bytes.fromhex("38762cf7f55934b34d179ae6a4c80cadccbb7f0a"),
+    V2: bytes.fromhex("0dede3def700a6db819381be6e269dcbf9bd2ed9"),
+}
+
+
+def derived(version: int, side: int, destination: bytes) -> tuple[bytes, bytes, bytes]:
+    """RFC 9001 section 5.2, with the library's HKDF: key, iv, header protection key."""
+
+    def expand(secret: bytes, label: bytes, length: int) -> bytes:
+        name = b"tls13 " + label
+        info = length.to_bytes(2, "big") + bytes([len(name)]) + name + b"\0"
+        return HKDFExpand(SHA256(), length, info).derive(secret)
+
+    first = hmac.digest(SALTS[version], destination, "sha256")
+    secret = expand(first, b"server in" if side else b"client in", 32)
+    prefix = b"quicv2 " if version == V2 else b"quic "
+    return expand(secret, prefix + b"key", 16), expand(secret, prefix + b"iv", 12), expand(secret, prefix + b"hp", 16)
+
+
 def varint(value: int) -> bytes:
     return struct.pack(">H", value | 0x4000) if value < 1 << 14 else struct.pack(">I", value | 0x8000_0000)
 
@@ -48,8 +71,10 @@ def initial(
     number: int = 0,
     destination: bytes = ID,
     source: bytes = b"\1\2\3\4",
+    asked: bytes | None = None,
 ) -> bytes:
-    key, iv, header_key = (bytes.fromhex(x) for x in KEYS[version, side])
+    """``asked``: the connection id that the keys come from, where it is not the destination's (a server's Initial)."""
+    key, iv, header_key = derived(version, side, destination if asked is None else asked)
     frames = frames.ljust(64, b"\0")
     head = bytes((0xC0 | TYPES[version]["initial"] << 4 | 1,)) + version.to_bytes(4, "big")
     head += bytes((len(destination),)) + destination + bytes((len(source),)) + source
@@ -95,6 +120,12 @@ def sent(*datagrams: tuple[float, int, bytes]) -> list[QuicConnection]:
         QuicDatagram(data, *((CLIENT, SERVER) if side == 0 else (SERVER, CLIENT)), int(at_ms * MS), number)
         for number, (at_ms, side, data) in enumerate(datagrams, 1)
     )
+
+
+@pytest.mark.parametrize(("version", "side"), list(KEYS))
+def test_keys_are_those_of_the_rfcs(version: int, side: int) -> None:
+    """Those with which the datagrams of these tests are sealed."""
+    assert [key.hex() for key in derived(version, side, ID)] == list(KEYS[version, side])
 
 
 def test_a_hello_in_googles_crypto_frame() -> None:
@@ -150,6 +181,48 @@ def test_early_data_and_version_negotiation_are_noted() -> None:
     (connection,) = sent((0, 0, initial(crypto(0, client_hello())) + long_packet("0-rtt")), (20, 1, negotiation))
     assert connection.zero_rtt_at == 0
     assert connection.versions_refused == (V2,)
+
+
+@pytest.mark.parametrize(("refused", "taken"), [(V2, V1), (V1, V2)])
+def test_the_attempt_after_a_version_negotiation_is_the_one_that_counts(refused: int, taken: int) -> None:
+    """It has another destination connection id, hence other keys, and may have another hello."""
+    again = bytes.fromhex("00112233445566778899")
+    negotiation = b"\x80\0\0\0\0\4\1\2\3\4\x08" + ID + taken.to_bytes(4, "big")
+    (connection,) = sent(
+        (0, 0, initial(crypto(0, client_hello("first.example")), version=refused)),
+        (20, 1, negotiation),
+        (21, 0, initial(crypto(0, client_hello("second.example")), version=taken, destination=again)),
+        (45, 1, initial(crypto(0, server_hello()), version=taken, side=1, asked=again)),
+        (46, 0, long_packet("handshake", version=taken) + b"\x40" + b"s" * 40),
+    )
+    session = connection.session()
+    assert (connection.versions_refused, connection.version) == ((taken,), taken)
+    assert (session.sni, session.client_hello_at, session.client_hello_packet) == ("second.example", 0, 3)
+    assert (session.server_hello_at, session.finished_at) == (45 * MS, 46 * MS)
+
+
+def test_a_version_negotiation_after_the_servers_hello_changes_nothing() -> None:
+    """Anybody can send one (RFC 9000 section 6.2: a client that has the server's packets ignores it)."""
+    negotiation = b"\x80\0\0\0\0\4\1\2\3\4\x08" + ID + V2.to_bytes(4, "big")
+    (connection,) = sent(
+        (0, 0, initial(crypto(0, client_hello()))),
+        (20, 1, initial(crypto(0, server_hello()), side=1)),
+        (30, 1, negotiation),
+    )
+    assert (connection.session().sni, connection.session().client_hello_packet) == ("api.example.com", 1)
+
+
+def test_a_retry_changes_the_keys() -> None:
+    """RFC 9001 section 5.2: they come from the connection id that the Retry names."""
+    given = bytes.fromhex("ffeeddccbbaa99887766")
+    (connection,) = sent(
+        (0, 0, initial(crypto(0, client_hello()))),
+        (20, 1, long_packet("retry")),
+        (21, 0, initial(crypto(0, client_hello()), number=1, destination=given)),
+        (45, 1, initial(crypto(0, server_hello()), side=1, asked=given)),
+    )
+    session = connection.session()
+    assert (session.client_hello_packet, session.server_hello_packet, connection.retry_at) == (1, 4, 20 * MS)
 
 
 def test_google_names_its_server_in_clear() -> None:
