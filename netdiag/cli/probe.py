@@ -301,8 +301,23 @@ def _way_out(analysis: Analysis) -> None:
     from netdiag.records.exchange import Outcome
 
     details = [e.outcome_detail or "" for e in analysis.exchanges if e.outcome is Outcome.TLS_FAIL]
-    if any("certificate verify failed" in detail for detail in details):
-        note("the server's certificate is not trusted here: --cacert FILE names whom to trust, -k does not look")
+    reasons = [detail for detail in details if "certificate verify failed" in detail]
+    for told, way_out in _CERTIFICATE_WAYS_OUT:
+        if any(told in reason.lower() for reason in reasons):
+            note(way_out)
+            return
+
+
+_CERTIFICATE_WAYS_OUT = (
+    (
+        "mismatch",
+        "the server's certificate is for another name than the URL's (--resolve keeps the name and sets the address); -k does not look",
+    ),
+    ("expired", "the server's certificate has expired, which only its owner can mend; -k does not look"),
+    ("not yet valid", "the server's certificate is not valid yet: is the clock right here? -k does not look"),
+    ("", "the server's certificate is not trusted here: --cacert FILE names whom to trust, -k does not look"),
+)
+"""What the reason of a failed verification says, and what to do; the first that fits."""
 
 
 def _render(analysis: Analysis, options: ProbeOptions) -> None:

@@ -146,6 +146,24 @@ def test_an_untrusted_certificate_says_what_to_do(run: Run, server: LabServer) -
     assert "of 1 failed" not in result.stdout
 
 
+def test_a_certificate_for_another_name_is_not_called_untrusted(run: Run, server: LabServer) -> None:
+    port = server.url.rpartition(":")[2]
+    options = (
+        "--resolve",
+        f"example.test:{port}:127.0.0.1",
+        "--cacert",
+        server.ca_file,
+        "--capture",
+        "none",
+        "-n",
+        "1",
+    )
+    result = run("probe", f"https://example.test:{port}/", *options, "--http1.1")
+    assert result.exit_code == 1
+    assert "for another name than the URL's" in result.stderr
+    assert "--cacert" not in result.stderr
+
+
 def test_few_calls_that_all_succeed_need_no_rates(run: Run, server: LabServer) -> None:
     assert "requests/s" not in run("probe", *at(server), "-n", "2").stdout
     assert "requests/s" in run("probe", *at(server), "-n", "2", "--arm", "h1+k2").stdout
