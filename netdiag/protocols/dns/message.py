@@ -9,11 +9,13 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from netdiag.protocols.dns.numbers import rcode_name, type_name
 
 _HEADER = struct.Struct(">HHHHHH")
 _MAX_POINTERS = 16
+_MAX_QUESTIONS = 8
 _MAX_RECORDS = 512
 _MAX_NAME_BYTES = 255
 _OPCODE_AND_ZERO, _ANSWERS_ONLY = 0x7840, 0x068F
@@ -73,75 +75,100 @@ class _Damaged(ValueError):
     """The octets break a rule."""
 
 
+class _Header(NamedTuple):
+    """RFC 1035 section 4.1.1."""
+
+    id: int
+    flags: int
+    questions: int
+    answers: int
+    authorities: int
+    additionals: int
+
+    @property
+    def response(self) -> bool:
+        return bool(self.flags & 0x8000)
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether every field is as in nearly all messages, so that it is believed without its question."""
+        plain = self.questions == 1 and not self.flags & _OPCODE_AND_ZERO and self.additionals <= _FEW
+        asks = not self.flags & _ANSWERS_ONLY and not self.answers and not self.authorities
+        return plain and (self.response or asks) and max(self.answers, self.authorities) <= _FEW
+
+    def message(self, question: _Question, rest: _Rest, *, readable: bool = True) -> DnsMessage:
+        """With what follows the header."""
+        return DnsMessage(
+            id=self.id,
+            response=self.response,
+            opcode=self.flags >> 11 & 0xF,
+            truncated=bool(self.flags & 0x0200),
+            rcode=self.flags & 0xF | rest.extended_rcode,
+            name=question.name,
+            type=question.type,
+            class_=question.class_,
+            answers=tuple(rest.answers),
+            answer_count=self.answers,
+            questions=self.questions,
+            damaged=rest.damaged,
+            readable=readable,
+        )
+
+
+class _Question(NamedTuple):
+    """The first one. Without any, what the message says of it."""
+
+    name: str = ""
+    type: int = 0
+    class_: int = 0
+    end: int = _HEADER.size
+
+
+class _Rest(NamedTuple):
+    """What was read of the records."""
+
+    answers: list[ResourceRecord]
+    extended_rcode: int = 0
+    damaged: bool = False
+
+
 def decode_message(data: bytes) -> DnsMessage | None:
     """The message in one datagram (or one TCP message without its length); None when it is none.
 
     Where the question cannot be read, a header that is an ordinary query's or answer's still pairs the two by their id.
     """
-    if len(data) < 12:
+    if len(data) < _HEADER.size:
         return None
-    id_, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(data)
-    if not questions and not flags & 0x8000:
+    header = _Header(*_HEADER.unpack_from(data))
+    if not header.questions and not header.response:
         return None
-    name, type_, class_, pos = "", 0, 0, 12
     try:
-        if questions:
-            name, pos = _name(data, 12)
-            type_, class_ = struct.unpack_from(">HH", data, pos)
-            pos += 4
+        question = _question(data) if header.questions else _Question()
     except (_Damaged, struct.error):
-        return _header_only(id_, flags, questions, answers, authorities, additionals)
-    records: list[ResourceRecord] = []
-    rcode, damaged = flags & 0xF, False
+        return header.message(_Question(), _Rest([], damaged=True), readable=False) if header.is_ordinary else None
+    return header.message(question, _rest(data, header, question.end))
+
+
+def _question(data: bytes) -> _Question:
+    name, pos = _name(data, _HEADER.size)
+    type_, class_ = struct.unpack_from(">HH", data, pos)
+    return _Question(name, type_, class_, pos + 4)
+
+
+def _rest(data: bytes, header: _Header, pos: int) -> _Rest:
+    """Everything behind the first question, up to the first damage."""
+    answers: list[ResourceRecord] = []
+    extended_rcode = 0
     try:
-        for _ in range(min(questions, 8) - 1):
+        for _ in range(min(header.questions, _MAX_QUESTIONS) - 1):
             pos = _name(data, pos)[1] + 4
-        pos = _read_records(data, pos, answers, records)
-        if additionals:
-            pos = _skip_records(data, pos, authorities)
-            rcode |= _extended_rcode(data, pos, additionals)
+        pos = _read_records(data, pos, header.answers, answers)
+        if header.additionals:
+            pos = _skip_records(data, pos, header.authorities)
+            extended_rcode = _extended_rcode(data, pos, header.additionals)
     except (_Damaged, struct.error, IndexError):
-        damaged = True
-    return DnsMessage(
-        id=id_,
-        response=bool(flags & 0x8000),
-        opcode=flags >> 11 & 0xF,
-        truncated=bool(flags & 0x0200),
-        rcode=rcode,
-        name=name,
-        type=type_,
-        class_=class_,
-        answers=tuple(records),
-        answer_count=answers,
-        questions=questions,
-        damaged=damaged,
-    )
-
-
-def _header_only(
-    id_: int, flags: int, questions: int, answers: int, authorities: int, additionals: int
-) -> DnsMessage | None:
-    """A message of which only the header can be told: only where every field of it is an ordinary one."""
-    response = bool(flags & 0x8000)
-    plain = questions == 1 and not flags & _OPCODE_AND_ZERO and additionals <= _FEW
-    asks = not flags & _ANSWERS_ONLY and not answers and not authorities
-    if not plain or not (response or asks) or max(answers, authorities) > _FEW:
-        return None
-    return DnsMessage(
-        id=id_,
-        response=response,
-        opcode=0,
-        truncated=bool(flags & 0x0200),
-        rcode=flags & 0xF,
-        name="",
-        type=0,
-        class_=0,
-        answers=(),
-        answer_count=answers,
-        questions=questions,
-        damaged=True,
-        readable=False,
-    )
+        return _Rest(answers, extended_rcode, damaged=True)
+    return _Rest(answers, extended_rcode)
 
 
 def _name(data: bytes, pos: int) -> tuple[str, int]:
