@@ -407,3 +407,22 @@ def test_a_silence_in_the_middle_of_an_answer_ends_the_transfer_not_a_wait() -> 
     (failed,) = (line for line in shown if "✗" in line)
     assert failed.split()[0] == "transfer" or "transfer" in shown[shown.index(failed) - 1]
     assert sum(line.strip().startswith("wait") for line in shown) == 1
+
+
+def test_on_a_terminal_too_narrow_for_frame_numbers_there_are_none() -> None:
+    rows = [line for line in text(made("one_request"), width=40).splitlines() if line.startswith("  ")]
+    assert not any("…" in row or "→" in row for row in rows)
+    assert any("█" in row for row in rows)
+
+
+def test_a_short_path_is_whole_on_a_narrow_terminal() -> None:
+    analysis = made("keyless")
+    shown = text(replace(analysis, source=replace(analysis.source, path="captures/h1.pcapng")), width=40)
+    assert shown.startswith("captures/h1.pcapng")
+
+
+def test_a_reason_that_ends_with_a_full_stop_goes_on() -> None:
+    e = fabricated.exchange(
+        "wait 10", outcome=Outcome.CLOSED_EARLY, outcome_detail="Server disconnected.", status=None, response_bytes=None
+    )
+    assert "✗ Server disconnected after 10.0 ms" in text(fabricated.analysis(e))

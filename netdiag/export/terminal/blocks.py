@@ -242,7 +242,7 @@ def _frames(first: int | None, last: int | None) -> str:
 def _with_failure(exchange: Exchange, rows: list[_Row]) -> list[_Row]:
     """The row of the phase in which the request ended says how; a phase that never began gets a row without a bar."""
     detail = one_line(exchange.outcome_detail, most=100) if exchange.outcome_detail else ""
-    reason = f"✗ {detail or outcome_words(exchange.outcome)}"
+    reason = f"✗ {detail.rstrip('.') or outcome_words(exchange.outcome)}"
     ended_in = _ENDED_IN.get(exchange.outcome)
     if rows and (ended_in in (None, rows[-1].name) or _in_the_answer(exchange, rows[-1])):
         last, lasted = rows[-1], exchange.phases[-1].duration_ns
@@ -288,7 +288,10 @@ def _grid(page: Page, rows: Sequence[_Row]) -> Grid:
     value = max((cell_len(row.value) for row in rows), default=0)
     frames = max((cell_len(page.glyphs(row.frames)) for row in rows), default=0)
     note = max((cell_len(page.glyphs(row.note)) for row in rows if not row.bad), default=0)
-    left = page.width - _INDENT - _NAME - 1 - max(value, 7) - 2 - (frames + 2 if frames else 0)
+    left = page.width - _INDENT - _NAME - 1 - max(value, 7) - 2
+    if left - frames - 2 < _SMALLEST_BAR:
+        frames = 0  # half a number is none
+    left -= frames + 2 if frames else 0
     note = max(0, min(note, left - 2 - max(_SMALLEST_BAR, left * 2 // 5)))
     return Grid(max(value, 7), max(_SMALLEST_BAR, left - (note + 2 if note else 0)), frames, note)
 

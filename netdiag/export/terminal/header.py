@@ -57,7 +57,8 @@ def header(page: Page, analysis: Analysis, names: Sequence[str]) -> None:
 
 def _end_of(path: str, most: int) -> str:
     """The file's name matters more than where the folders begin."""
-    return path if len(path) <= most else "…" + path[len(path) - max(most, _LEAST_PATH) + 1 :]
+    most = max(most, _LEAST_PATH)
+    return path if len(path) <= most else "…" + path[len(path) - most + 1 :]
 
 
 def evidence(source: Source) -> str:

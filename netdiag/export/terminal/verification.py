@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
@@ -28,14 +29,14 @@ def verification_lines(
     page.blank()
     unexplained = result.unexplained
     known = [d for d in result.differences if d.reason is not None]
-    page.line((f"{len(unexplained)} differences without a known reason", BAD if unexplained else GOOD))
+    page.line((f"{_differences(unexplained)} without a known reason", BAD if unexplained else GOOD))
     _list(page, unexplained)
-    page.line((f"{len(known)} differences of a known kind", MUTED))
+    page.line((f"{_differences(known)} of a known kind", MUTED))
     if show_all:
         _list(page, known)
     else:
         for reason in dict.fromkeys(d.reason for d in known):
-            page.line((f"  {sum(d.reason == reason for d in known)} × {reason}", MUTED))
+            page.hanging(2, f"{sum(d.reason == reason for d in known)} × ", (str(reason), MUTED))
     return page.lines
 
 
@@ -47,6 +48,10 @@ def verification_mapping(result: Verification) -> dict[str, Any]:
         "unexplained": len(result.unexplained),
         "differences": [dataclasses.asdict(d) for d in result.differences],
     }
+
+
+def _differences(found: Sequence[Difference]) -> str:
+    return "1 difference" if len(found) == 1 else f"{len(found):,} differences"
 
 
 def _list(page: Page, differences: list[Difference]) -> None:
