@@ -146,36 +146,39 @@ def last_mark(connection: Connection) -> Mark:
 
 def first_reset(connection: Connection) -> tuple[str, Mark] | None:
     """Who sent the first RST, and when."""
-    return _first([("client", connection.sides.client), ("server", connection.sides.server)], "rst")
+    client, server = connection.sides.client, connection.sides.server
+    return _first(("client", client.rst_at, client.rst_packet), ("server", server.rst_at, server.rst_packet))
 
 
 def first_fin(connection: Connection) -> tuple[str, Mark] | None:
     """Who sent the first FIN, and when."""
-    return _first([("client", connection.sides.client), ("server", connection.sides.server)], "fin")
+    client, server = connection.sides.client, connection.sides.server
+    return _first(("client", client.fin_at, client.fin_packet), ("server", server.fin_at, server.fin_packet))
+
+
+def _side(connection: Connection, who: str) -> Side:
+    return connection.sides.client if who == "client" else connection.sides.server
 
 
 def _after_fin(connection: Connection, who: str) -> str:
     """Words about a RST that answers what came after the sender had closed: an idle connection used again too late."""
-    side: Side = getattr(connection.sides, who)
+    side = _side(connection, who)
     closed = side.fin_at is not None and side.rst_at is not None and side.fin_at < side.rst_at
     return ", after its FIN" if closed else ""
 
 
 def _foreign(connection: Connection, who: str) -> str:
     """Words about a RST that took another way than its sender's other packets: somebody on the path may have sent it."""
-    side: Side = getattr(connection.sides, who)
+    side = _side(connection, who)
     if side.rst_hop_limit is None or side.hop_limit in (None, side.rst_hop_limit):
         return ""
     return f" (TTL {side.rst_hop_limit}, not {side.hop_limit}: possibly injected)"
 
 
-def _first(sides: list[tuple[str, Side]], what: str) -> tuple[str, Mark] | None:
-    found = [(who, getattr(side, f"{what}_at"), getattr(side, f"{what}_packet")) for who, side in sides]
-    seen = [(who, at, packet) for who, at, packet in found if at is not None]
-    if not seen:
-        return None
-    who, at, packet = min(seen, key=lambda row: row[1])
-    return who, Mark(at, packet)
+def _first(*sides: tuple[str, int | None, int | None]) -> tuple[str, Mark] | None:
+    """Of (who, when, packet) the earliest; None where neither happened."""
+    seen = [(who, Mark(at, packet)) for who, at, packet in sides if at is not None]
+    return min(seen, key=lambda one: one[1].at, default=None)
 
 
 def ending_without_a_turn(

@@ -63,4 +63,4 @@ class FileFacts:
         """Of the coarsest interface, at least 1; None without an interface."""
         if not self.interfaces:
             return None
-        return max(1, max(1_000_000_000 // i.ticks_per_second for i in self.interfaces))
+        return max(1, *(1_000_000_000 // i.ticks_per_second for i in self.interfaces))
