@@ -23,6 +23,7 @@ from netdiag.wire.stalls import Stalls
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments, Table, UInt8
 from netdiag.wire.transmissions import transmissions
 from netdiag.wire.window import full_window_stalls, full_windows, window_edges, zero_window_stalls, zero_windows
+from netdiag.wire.window_limited import window_limited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,31 +123,31 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
     end = close(flows)
     zero = zero_windows(flows, found.copies)
     table = sides(flows, end, zero, buffer)
-    edges = window_edges(flows, table.window_scale_used)
+    edges, halves = window_edges(flows, table.window_scale_used), _half_loops(flows)
+    stops = window_limited(flows, edges, table.mss_bytes, halves)
     stalls = Stalls.concat(
         [
             loss_stalls(flows),
             loss_beyond_stalls(flows),
             unseen_loss_stalls(flows),
             zero_window_stalls(flows, zero),
-            full_window_stalls(flows, full_windows(flows, edges), edges),
+            full_window_stalls(flows, full_windows(flows, edges), edges, stops),
         ]
     )
     stalls = stalls.take(np.lexsort((stalls.started_at, stalls.direction, stalls.connection)))
     missing = missing_bytes(flows, segments, acknowledged_to(flows))
     whole = (missing == 0) & ~open_holes(flows)
     return ConnectionTable(
-        openings=_openings(flows, end, whole),
+        openings=_openings(flows, end, whole, halves.reshape(-1, 2)),
         sides=table.with_stalls(stalls, missing),
         stalls=stalls,
         endpoints=endpoints(flows, buffer),
     )
 
 
-def _openings(flows: Flows, end: Close, whole: Bool) -> Openings:
+def _openings(flows: Flows, end: Close, whole: Bool, halves: Int64) -> Openings:
     packets, handshake = flows.packets, transmissions(flows).handshake
     first, last = _outermost(flows)
-    halves = _half_loops(flows).reshape(-1, 2)
     at, number = packets.captured_at, packets.number
     rtt = _pick(at, handshake.syn_ack_row) - _pick(at, handshake.answered_syn_row)
     answered = (handshake.syn_ack_row != NONE) & (handshake.answered_syn_row != NONE) & (rtt >= 0)

@@ -9,6 +9,7 @@ from netdiag.wire.sequence import UNKNOWN
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
 from netdiag.wire.tcp_flags import FIN, RST, SYN
+from netdiag.wire.window_limited import Stops
 
 _LOOK_AHEAD = 1024
 """Announcements looked through one by one after a window that shrank, which RFC 9293 section 3.8.6 discourages."""
@@ -55,26 +56,26 @@ def full_windows(flows: Flows, edges: Int64) -> Bool:
     return loaded
 
 
-def full_window_stalls(flows: Flows, full: Bool, edges: Int64) -> Stalls:
-    """From a packet that filled the peer's window to the peer's next announcement that lets more through."""
+def full_window_stalls(flows: Flows, full: Bool, edges: Int64, stops: Stops) -> Stalls:
+    """From a packet that filled the peer's window to the peer's next announcement that lets more through; and from one that left no room in
+    it for another (``stops``) to the next."""
     rows = np.flatnonzero(full)
-    if not rows.size:
+    if not rows.size and not stops.rows.size:
         return Stalls.none()
-    packets, stream = flows.packets, flows.stream
-    at = packets.captured_at[rows]
-    opened = _openings(flows, edges, rows)
-    last_at = _connection_end(flows)[flows.connection[rows]]
-    ended = np.where(opened == NONE, last_at, packets.captured_at[opened])
-    closing = np.where(opened == NONE, NONE, packets.number[opened])
+    packets = flows.packets
+    opened = _openings(flows, edges, rows) if rows.size else rows
+    first, last = np.concatenate((rows, stops.rows)), np.concatenate((opened, stops.resumed))
+    started_at = packets.captured_at[first]
+    ended_at = np.where(last == NONE, _connection_end(flows)[flows.connection[first]], packets.captured_at[last])
     return Stalls.of(
-        connection=flows.connection[rows],
-        direction=flows.side[rows],
+        connection=flows.connection[first],
+        direction=flows.side[first],
         kind=StallKind.FULL_WINDOW,
-        started_at=at,
-        ended_at=np.maximum(ended, at),
-        first_packet=packets.number[rows],
-        last_packet=closing,
-        stream=stream[rows],
+        started_at=started_at,
+        ended_at=np.maximum(ended_at, started_at),
+        first_packet=packets.number[first],
+        last_packet=np.where(last == NONE, NONE, packets.number[last]),
+        stream=flows.stream[first],
     )
 
 
