@@ -18,6 +18,7 @@ _FLAGS = {LaneKind.SYN: "SYN", LaneKind.FIN: "FIN", LaneKind.RST: "RST", LaneKin
 
 
 def packet_lane(shown: ExchangeLanes, side: str, scale: Scale) -> Lane:
+    """The packets and the holes of one side."""
     packets = [p for p in shown.packets if p.side == side]
     holes = [h for h in shown.holes if h.side == side]
     largest = max((p.payload_bytes for p in shown.packets), default=0) or 1
