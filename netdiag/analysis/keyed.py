@@ -5,7 +5,7 @@ Handshakes are judged by columns; what is left per connection is to take off the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 import numpy as np
@@ -20,6 +20,7 @@ from netdiag.protocols.tls.straight import Opened, Record, opened_12, opened_13
 from netdiag.protocols.tls.straight_keys import ClearFlight, protections_12
 from netdiag.protocols.tls.suites import suite_of
 from netdiag.wire.contents import contents_of
+from netdiag.wire.distinct import distinct
 from netdiag.wire.stream_order import streams_of
 from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
 from netdiag.wire.tls_records import ChainedRecords
@@ -27,6 +28,7 @@ from netdiag.wire.tls_records import ChainedRecords
 _HEADER_BYTES = 5
 MOST_BYTES = 4 << 20
 """A direction with more octets is heard as it comes; what a connection costs does not matter beside them."""
+BATCH_BYTES = 16 << 20
 _RANDOM = slice(6, 38)
 """Of a ClientHello with the message's header."""
 
@@ -36,26 +38,46 @@ def keyed_turns(
 ) -> BriefTurns:
     """The exchanges of those candidates (by connection number) that are regular."""
     handshakes, own = regular_handshakes(buffer, segments, records, candidates)
-    sessions = _Sessions(buffer, segments, own, handshakes, keylog)
-    return BriefTurns.of(row for session in sessions.whole for row in _rows(sessions, session))
+    rows: list[tuple[int, ...]] = []
+    for chosen, of_chosen in _batches(handshakes, own):
+        sessions = _Sessions(buffer, segments, of_chosen, chosen, keylog)
+        rows += [row for session in range(len(chosen)) for row in _rows(sessions, session)]
+    return BriefTurns.of(rows)
+
+
+def _batches(handshakes: Handshakes, records: ChainedRecords) -> Iterator[tuple[Handshakes, ChainedRecords]]:
+    """Sessions all of whose records are there, and not too large to be looked at in one piece; so many at a time that their contents may
+    be in memory."""
+    begins, ends = _bounds(handshakes, records)
+    sizes = _between(records.length, begins, ends)
+    odd = _between(_odd(records), begins, ends) + (sizes > MOST_BYTES)
+    whole = np.flatnonzero((odd == 0).reshape(-1, 2).all(axis=1) & ~handshakes.offers_early)
+    batch = np.cumsum(sizes.reshape(-1, 2).sum(axis=1)[whole]) // BATCH_BYTES
+    for number in distinct(batch).tolist():
+        chosen = whole[batch == number]
+        edges = np.zeros(len(records) + 1, np.int64)
+        np.add.at(edges, begins.reshape(-1, 2)[chosen], 1)
+        np.add.at(edges, ends.reshape(-1, 2)[chosen], -1)
+        yield handshakes.take(chosen), records.take(np.cumsum(edges[:-1]) > 0)
+
+
+def _bounds(handshakes: Handshakes, records: ChainedRecords) -> tuple[Int64, Int64]:
+    """First row of each direction and the one behind its last; the client's of session ``s`` is number ``2s``."""
+    streams = streams_of(records)
+    wanted = np.repeat(2 * handshakes.connection, 2) + np.tile((0, 1), len(handshakes))
+    return np.searchsorted(streams, wanted), np.searchsorted(streams, wanted, "right")
 
 
 class _Sessions:
-    """The records of regular handshakes' connections as Python's numbers. A session is a row of ``handshakes``."""
+    """The records of some sessions as Python's numbers. A session is a row of ``handshakes``."""
 
     def __init__(
         self, buffer: Buffer, segments: Segments, records: ChainedRecords, handshakes: Handshakes, keylog: KeyLog
     ) -> None:
         self._buffer, self._keylog = buffer, keylog
-        streams = streams_of(records)
-        wanted = np.repeat(2 * handshakes.connection, 2) + np.tile((0, 1), len(handshakes))
-        begins, ends = np.searchsorted(streams, wanted), np.searchsorted(streams, wanted, "right")
-        odd = _between(_odd(records, streams), begins, ends) + (_between(records.length, begins, ends) > MOST_BYTES)
-        good = (odd == 0).reshape(-1, 2).all(axis=1) & ~handshakes.offers_early
-        self.whole: list[int] = np.flatnonzero(good).tolist()
-        """Sessions all of whose records are there, and not too large to be looked at in one piece."""
+        begins, ends = _bounds(handshakes, records)
         self.begins: list[int] = begins.tolist()
-        """First row of each direction; the client's of session ``s`` is number ``2s``."""
+        """As in ``_bounds``."""
         self._ends: list[int] = ends.tolist()
         self.connection: list[int] = handshakes.connection.tolist()
         self._version, self._suite = handshakes.version.tolist(), handshakes.suite.tolist()
@@ -113,17 +135,17 @@ def _between(column: Int64 | Bool, begins: Int64, ends: Int64) -> Int64:
     return np.asarray(before[ends] - before[begins])
 
 
-def _odd(records: ChainedRecords, streams: Int64) -> Bool:
+def _odd(records: ChainedRecords) -> Bool:
     """Records that lack octets, were not deliverable, or do not follow the one before (or begin the stream)."""
     end = records.stream_offset + _HEADER_BYTES + records.length
-    expected = np.where(np.diff(streams, prepend=NONE) == 0, np.append(0, end[:-1]), 0)
+    expected = np.where(np.diff(streams_of(records), prepend=NONE) == 0, np.append(0, end[:-1]), 0)
     odd: Bool = (records.missing_bytes > 0) | (records.deliverable_at == NONE) | (records.last_seen_at == NONE)
     return np.asarray(odd | (records.stream_offset != expected))
 
 
 def _spread(buffer: Buffer, segments: Segments, records: ChainedRecords) -> dict[int, bytes]:
     """The contents that do not lie in one segment, by row."""
-    rows = np.flatnonzero((records.content_offset == NONE) & (records.missing_bytes == 0))
+    rows = np.flatnonzero(records.content_offset == NONE)
     if not rows.size:
         return {}
     _, part = contents_of(buffer, segments, records, rows)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netdiag.analysis import keyed
 from netdiag.analysis.exchange_columns import MarkTable, marks_of_drafts
 from netdiag.analysis.part import Context, Part
 from netdiag.analysis.pipeline import analyse
@@ -149,7 +150,13 @@ def test_own_captures_are_as_they_are_heard(path: Path, monkeypatch: pytest.Monk
 def test_many_with_keys_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "keyed.pcap"
     repeat([template(one) for one in CAPTURES if one.stem in SHORT], 60, path, spread_s=1)
-    assert_as_heard(path, monkeypatch, b"\n".join(secrets_of(one) for one in CAPTURES))
+    keylog = b"\n".join(secrets_of(one) for one in CAPTURES)
+    assert_as_heard(path, monkeypatch, keylog)
+    told = everything(path, keylog)
+    for name, size in (("BATCH_BYTES", 3_000), ("MOST_BYTES", 6_000)):
+        with monkeypatch.context() as patch:
+            patch.setattr(keyed, name, size)
+            assert everything(path, keylog) == told
 
 
 @needs_public_captures
