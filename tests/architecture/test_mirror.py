@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE, TESTS = ROOT / "netdiag", ROOT / "tests"
-MIRRORED = ("wire", "protocols", "stats")
+MIRRORED = ("records", "wire", "protocols", "stats")
 """Where the rule holds without gaps. A package is added when its last module has its test."""
 THROUGH = {
     "protocols/brief_turn": "protocols/test_http1_regular",
@@ -34,6 +34,7 @@ THROUGH = {
     "protocols/tls/regular": "analysis/test_multiplexed",
     "protocols/tls/session": "protocols/tls/test_observe",
     "protocols/tls/straight_keys": "protocols/tls/test_straight",
+    "records/stream": "records/test_exchange",
     "wire/record_view": "wire/test_streams",
 }
 """Modules behind a front door that is tested for them: by which test. What one of them alone decides deserves a test of its own."""
