@@ -65,7 +65,8 @@ def report(
 def _requests(page: Page, analysis: Analysis, selection: Selection, *, with_host: bool) -> None:
     count = len(analysis.exchanges)
     if not count:
-        page.line(("no request found", STRONG), (f" in {len(analysis.connections):,} connections", MUTED))
+        many = len(analysis.connections)
+        page.line(("no request found", STRONG), (f" in {many:,} connection{'' if many == 1 else 's'}", MUTED))
         return
     if (
         selection.exchange_id is None

@@ -75,8 +75,11 @@ def _speaks(c: Connection) -> str:
     tls = tls_version_name(c.tls.version) if c.tls and c.tls.version else "TLS" if c.tls else ""
     over = {"dns-over-https": "DoH", "dns-over-tls": "DoT"}.get(c.application or "", "")
     http = protocol_name(c.http_version) if c.http_version else ""
-    inside = " ".join(part for part in (over, http) if part) or one_line(c.application or "", most=12)
-    return " ".join(part for part in (c.transport if c.transport != "tcp" else "", inside, tls) if part) or "–"
+    became = "WebSocket" if c.application == "websocket" else ""
+    inside = " ".join(part for part in (over, http, became) if part) or one_line(c.application or "", most=12)
+    if c.transport == "quic":
+        inside = inside.replace("quic", "QUIC") or "QUIC"
+    return " ".join(part for part in (inside, tls) if part) or "–"
 
 
 def _ended(c: Connection) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from netdiag.export.terminal.over_quic import over_quic
 from netdiag.export.terminal.page import BAD, MUTED, STRONG, Page, Piece
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Outcome
@@ -126,6 +127,7 @@ def _warnings(page: Page, analysis: Analysis) -> None:
     _keyless(page, analysis)
     _missing_secrets(page, analysis)
     _unresolved(page, analysis)
+    over_quic(page, analysis)
     _anomalies(page, analysis)
 
 
