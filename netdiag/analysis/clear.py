@@ -11,7 +11,7 @@ from netdiag.analysis.brief import BriefTurns, Chunks, Instants, rows_of, told
 from netdiag.plain import plain
 from netdiag.protocols.brief_turn import Octets
 from netdiag.wire.stream_order import in_stream_order, streams_of
-from netdiag.wire.tables import NONE, Bool, Buffer, Segments
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
 
 MOST_BYTES = 4 << 20
 """A direction with more octets is not put together in one piece; what a connection costs does not matter beside them."""
@@ -19,9 +19,25 @@ MOST_BYTES = 4 << 20
 
 def clear_turns(buffer: Buffer, segments: Segments, candidates: Bool) -> BriefTurns:
     """The exchanges of those candidates (by connection number) that are regular."""
-    streams = _Streams.of(segments, len(candidates))
-    whole = streams.whole.reshape(-1, 2).all(axis=1) & candidates
+    rows, whole = _whole(segments, candidates)
+    streams = _Streams.of(segments, rows, len(candidates))
     return BriefTurns.of(row for i in np.flatnonzero(whole).tolist() for row in _rows(buffer, streams, i))
+
+
+def _whole(segments: Segments, candidates: Bool) -> tuple[Int64, Bool]:
+    """Which candidates' directions both have octets that begin at their first, none missing, all deliverable, and not too many; and the
+    rows of their segments with new octets, in stream order."""
+    rows = in_stream_order(segments)
+    stream, new = streams_of(segments)[rows], segments.new_offset[rows]
+    ahead = new - segments.stream_offset[rows]
+    end = segments.stream_offset[rows] + segments.length[rows]
+    expected = np.where(np.diff(stream, prepend=NONE) == 0, np.append(0, end[:-1]), 0)
+    odd = (new != expected) | (segments.deliverable_at[rows] == NONE) | (end > MOST_BYTES)
+    odd |= segments.captured_bytes[rows] - ahead < end - new
+    streams = 2 * len(candidates)
+    good = (np.bincount(stream, minlength=streams) > 0) & (np.bincount(stream[odd], minlength=streams) == 0)
+    whole: Bool = good.reshape(-1, 2).all(axis=1) & candidates
+    return rows[whole[stream >> 1]], whole
 
 
 def _rows(buffer: Buffer, streams: _Streams, connection: int) -> list[tuple[int, ...]]:
@@ -35,7 +51,7 @@ def _rows(buffer: Buffer, streams: _Streams, connection: int) -> list[tuple[int,
 
 @plain(frozen=True, slots=True, kw_only=True)
 class _Streams:
-    """The new octets of every direction: row by row in stream order."""
+    """The new octets of some directions: piece by piece in stream order, as Python's numbers."""
 
     at: Instants
     bounds: list[int]
@@ -45,33 +61,20 @@ class _Streams:
     """Where each piece lies in the buffer."""
     ends: list[int]
     """Where each piece ends in its stream."""
-    whole: Bool
-    """Of each stream: it has octets, they begin at its first, none is missing, all were deliverable, and they are not too many."""
 
     @classmethod
-    def of(cls, segments: Segments, connections: int) -> _Streams:
-        rows = in_stream_order(segments)
-        new = segments.new_offset[rows]
-        ahead = new - segments.stream_offset[rows]
-        size = segments.length[rows] - ahead
-        begins = segments.payload_offset[rows] + ahead
-        stream = streams_of(segments)[rows]
-        bounds = np.searchsorted(stream, np.arange(2 * connections + 1))
-        follows = np.append(0, (new + size)[:-1])
-        follows[bounds[:-1][bounds[:-1] < len(rows)]] = 0
-        odd = (
-            (new != follows) | (segments.captured_bytes[rows] - ahead < size) | (segments.deliverable_at[rows] == NONE)
-        )
-        odd |= new + size > MOST_BYTES
+    def of(cls, segments: Segments, rows: Int64, connections: int) -> _Streams:
+        """``rows`` of the segments, in stream order."""
+        ahead = segments.new_offset[rows] - segments.stream_offset[rows]
+        begins, end = segments.payload_offset[rows] + ahead, segments.stream_offset[rows] + segments.length[rows]
         seen_at = segments.seen_at[rows].tolist()
         times = segments.deliverable_at[rows].tolist(), segments.packet[rows].tolist()
         return cls(
             at=Instants(seen_at, seen_at, *times),
-            bounds=bounds.tolist(),
+            bounds=np.searchsorted(streams_of(segments)[rows], np.arange(2 * connections + 1)).tolist(),
             begins=begins.tolist(),
-            stops=(begins + size).tolist(),
-            ends=(new + size).tolist(),
-            whole=(np.diff(bounds) > 0) & (np.bincount(stream[odd], minlength=2 * connections) == 0),
+            stops=(begins + segments.length[rows] - ahead).tolist(),
+            ends=end.tolist(),
         )
 
     def octets(self, buffer: Buffer, stream: int) -> Octets:
