@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from netdiag.errors import CaptureFileError, ToolMissing
+from netdiag.protocols.redact import redact_target
 from netdiag.verify.facts import CaptureFacts, ConnectionFacts
 
 _SEPARATOR, _AGGREGATOR = "\x1e", "\x1f"
@@ -170,7 +171,7 @@ def _hellos(row: dict[str, str], stream: _Stream) -> None:
 def _messages(row: dict[str, str], facts: ConnectionFacts) -> None:
     for method, target in zip(_all(row["http.request.method"]), _all(row["http.request.uri"]), strict=False):
         facts.requests[method, _plain(target)] += 1
-    methods, paths = _all(row["http2.headers.method"]), _all(row["http2.headers.path"])
+    methods, paths = _all(row["http2.headers.method"]), [redact_target(p) for p in _all(row["http2.headers.path"])]
     if len(methods) == len(paths):
         facts.requests.update(zip(methods, paths, strict=True))
     elif not paths:
@@ -181,8 +182,9 @@ def _messages(row: dict[str, str], facts: ConnectionFacts) -> None:
 
 
 def _plain(target: str) -> str:
-    """An absolute target's path (RFC 9112 section 3.2.2): netdiag keeps the rest of it apart."""
-    return re.sub(r"(?i)^https?://[^/?#]*", "", target) or "/"
+    """An absolute target's path (RFC 9112 section 3.2.2): netdiag keeps the rest of it apart. A witness's words go through the same
+    redaction as ours, or its differences would tell what we keep to ourselves."""
+    return redact_target(re.sub(r"(?i)^https?://[^/?#]*", "", target) or "/")
 
 
 def _endpoints(row: dict[str, str]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from netdiag.errors import CaptureFileError, ToolMissing
 from netdiag.verify.compare import verify
 from netdiag.verify.facts import CaptureFacts, ConnectionFacts, facts_of
 from netdiag.verify.tshark import witness
+from tests.support.packets import TcpTalk, pcap, tcp_conversation
 from tests.support.public_captures import folder, keylog_of
 from tests.support.tools import needs_public_captures, needs_tshark, public_truth
 
@@ -111,6 +112,25 @@ def test_the_command_prints_rates_and_json():
     assert "0 differences without a known reason" in text.output
     document = json.loads(CliRunner().invoke(command, [file, "--json"]).output)
     assert document["fields"]["packets"] == {"agree": 1, "compared": 1}
+
+
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_the_witness_gives_away_nothing_that_we_keep_to_ourselves(tmp_path):
+    """tshark prints the target with its secrets; it goes through our redaction, and then both agree."""
+    from click.testing import CliRunner
+
+    from netdiag.cli.verify import verify as command
+
+    ask = b"GET /v1/models?api_key=CANARY1&x=1 HTTP/1.1\r\nHost: a.test\r\nAuthorization: Bearer CANARY2\r\n\r\n"
+    answer = b"HTTP/1.1 204 No Content\r\n\r\n"
+    talk = tcp_conversation([(0, ask), (1, answer)], talk=TcpTalk(server=("10.0.0.2", 80)))
+    file = tmp_path / "a.pcap"
+    file.write_bytes(pcap(talk))
+    document = CliRunner().invoke(command, [str(file), "--json"]).output
+    assert "CANARY" not in document
+    assert "CANARY" not in CliRunner().invoke(command, [str(file), "--all"]).output
+    assert json.loads(document)["fields"]["requests"] == {"agree": 1, "compared": 1}
 
 
 def public() -> list[object]:
