@@ -7,7 +7,6 @@ those of ``exchanges``, for the cases that need nothing but arithmetic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from netdiag.analysis.outcomes import by_status
 from netdiag.analysis.phase_columns import ABSENT
 from netdiag.plain import plain
 from netdiag.protocols import proxy_protocol, sniff
-from netdiag.protocols.brief_turn import KEPT, Brief, BriefTurn, Octets
+from netdiag.protocols.brief_turn import Brief, BriefTurn, Octets
 from netdiag.wire.distinct import distinct
 from netdiag.wire.measure import Openings
 from netdiag.wire.tables import NONE, Int64, Table
@@ -32,7 +31,8 @@ CODES = {protocol: code for code, protocol in enumerate(PROTOCOLS)}
 
 def told(client: Octets, server: Octets) -> Brief | None:
     """The turns of a connection from all of its octets; None where it is not regular, or speaks something else."""
-    kind = _spoken(client.data[: sniff.PREFIX_BYTES], server.data[: sniff.PREFIX_BYTES])
+    prefixes = client.data[: sniff.PREFIX_BYTES], server.data[: sniff.PREFIX_BYTES]
+    kind = None if proxy_protocol.begins(prefixes[0]) else sniff.identify(*prefixes)
     if kind == "http/1":
         from netdiag.protocols.http1_regular import turns as http1
 
@@ -42,12 +42,6 @@ def told(client: Octets, server: Octets) -> Brief | None:
 
         return http2(client, server)
     return None
-
-
-@lru_cache(maxsize=KEPT)
-def _spoken(client: bytes, server: bytes) -> str | None:
-    """As ``sniff.identify``; None behind a load balancer's header, too."""
-    return None if proxy_protocol.begins(client) else sniff.identify(client, server)
 
 
 class Instants(NamedTuple):

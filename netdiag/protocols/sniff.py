@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from netdiag.protocols.http2.frames import PREFACE, surely_frames
 from netdiag.wire.chunk import Chunk
@@ -26,10 +27,12 @@ _FTP = re.compile(rb"220[ -]")
 _FTP_CLIENT = re.compile(rb"(?:USER|AUTH|user) ")
 
 
+@lru_cache(maxsize=1024)
 def identify(client_prefix: bytes, server_prefix: bytes) -> str | None:
     """``tls``, ``http/1``, ``h2``, ``socks5``, ``socks4``, or the name of something else that is recognised; None when it is not.
 
-    The prefixes are the first octets captured of each direction (``PREFIX_BYTES`` are enough); either may be empty.
+    The prefixes are the first octets captured of each direction (``PREFIX_BYTES`` are enough); either may be empty. Connections of one
+    program begin alike.
     """
     for name, speaks in _PROTOCOLS:
         if speaks(client_prefix, server_prefix):
