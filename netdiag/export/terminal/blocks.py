@@ -265,8 +265,9 @@ def _events_row(exchange: Exchange, axis: Axis) -> _Row:
     counted = [event.deliverable_at for event in stream.timeline]
     longest = f", longest gap {format_ms_readably(max(stream.gaps_ns))}" if stream.gaps_ns else ""
     pings = sum(event.kind in (EventKind.PING, EventKind.COMMENT) for event in stream.timeline)
-    note = f"{stream.token_events} with text{longest}" + (f", {pings} ping{'s' if pings > 1 else ''}" if pings else "")
-    return _Row("events", str(stream.events), ticks(axis, counted), PHASE_HUES["transfer"], "", note)
+    text = f"{stream.token_events} with text" if stream.token_events else ""
+    note = f"{text}{longest}" + (f", {pings} ping{'s' if pings > 1 else ''}" if pings else "")
+    return _Row("events", str(stream.events), ticks(axis, counted), PHASE_HUES["transfer"], "", note.removeprefix(", "))
 
 
 def _backoff_row(backoff: Backoff, at: int, axis: Axis) -> _Row:

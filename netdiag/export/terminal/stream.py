@@ -23,7 +23,7 @@ _DELIVERIES = {Delivery.BUFFERED: "buffered on the way", Delivery.BURSTY: "in bu
 def stream_block(page: Page, exchange: Exchange) -> None:
     """At most a line or two each for times, pace, the worst stalls and a verdict that is bad."""
     stream = exchange.stream
-    if stream is None or not stream.events:
+    if stream is None or not stream.events or _is_one_message(stream):
         return
     _firsts(page, stream)
     _pace(page, stream)
@@ -32,6 +32,11 @@ def stream_block(page: Page, exchange: Exchange) -> None:
     if len(stream.stalls) > _MOST_STALLS:
         _row(page, "", [(f"{len(stream.stalls) - _MOST_STALLS} shorter stalls", MUTED)])
     _delivery(page, stream, dict(exchange.response_headers).get("content-encoding"))
+
+
+def _is_one_message(stream: StreamTiming) -> bool:
+    """A unary call's answer: its phases have told it all."""
+    return stream.events == 1 and stream.first_token_ns is None
 
 
 def _row(page: Page, name: str, pieces: list[Piece]) -> None:
@@ -48,7 +53,7 @@ def _firsts(page: Page, stream: StreamTiming) -> None:
         ("last content", stream.last_content_ns),
         ("logical end", stream.logical_end_ns),
     )
-    times = ", ".join(f"{name} {format_ms_readably(value)}" for name, value in named)
+    times = ", ".join(f"{name} {format_ms_readably(value)}" for name, value in named if value is not None)
     _row(page, "stream", [(f"{times} ms after the first request octet", MUTED)])
 
 
