@@ -64,10 +64,10 @@ class Ears:
 
     def hear(self, connection: int) -> Dialogue:
         """What one connection said."""
-        said = self._hear(connection, self._columns)
-        return self._hear(connection, False) if said.unheard else said
+        said = self._hear(connection, columns=self._columns)
+        return self._hear(connection, columns=False) if said.unheard else said
 
-    def _hear(self, connection: int, columns: bool) -> Dialogue:
+    def _hear(self, connection: int, *, columns: bool) -> Dialogue:
         port = self._server_port(connection)
         if not self.encrypted[connection]:
             octets = [

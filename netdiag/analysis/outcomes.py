@@ -43,7 +43,7 @@ def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Endi
     if turn.end in _BY_FRAME:
         code = "" if turn.error_code is None else f", error code {turn.error_code}"
         return Ending(Outcome.RESET, _BY_FRAME[turn.end] + code, _mark_of_frame(turn, connection))
-    return _cut_short(turn, connection, gaps)
+    return _cut_short(turn, connection, gaps=gaps)
 
 
 def by_status(status: int | None, grpc_status: int | None) -> Outcome:
@@ -98,7 +98,7 @@ def _mark_of_frame(turn: Turn, connection: Connection) -> Mark:
     return Mark(turn.ended.deliverable_at, turn.ended.delivered_by)
 
 
-def _cut_short(turn: Turn, connection: Connection, gaps: bool) -> Ending:
+def _cut_short(turn: Turn, connection: Connection, *, gaps: bool) -> Ending:
     """The octets end before the message does: because of the connection, or because of the capture."""
     gaps = gaps or _answers_not_captured(connection)
     reset = first_reset(connection)

@@ -41,7 +41,7 @@ class CaptureFilter:
 
     def program(self, *, drop_outgoing: bool) -> bytes:
         """struct sock_filter[]. ``drop_outgoing``: on loopback every packet passes twice, and one copy is enough (as libpcap does)."""
-        return _assemble(list(_program(self, drop_outgoing)))
+        return _assemble(list(_program(self, drop_outgoing=drop_outgoing)))
 
 
 def target_filter(ports: set[int], hosts: tuple[str, ...] = (), extra: tuple[Rule, ...] = ()) -> CaptureFilter:
@@ -76,7 +76,7 @@ class _Label:
     name: str
 
 
-def _program(filter_: CaptureFilter, drop_outgoing: bool) -> Iterator[_Step | _Label]:
+def _program(filter_: CaptureFilter, *, drop_outgoing: bool) -> Iterator[_Step | _Label]:
     if drop_outgoing:
         yield (_LD_W, _AD_PKTTYPE, "", "")
         yield (_JEQ, _PACKET_OUTGOING, "", "protocol")
@@ -89,12 +89,12 @@ def _program(filter_: CaptureFilter, drop_outgoing: bool) -> Iterator[_Step | _L
     yield _Label("neither")
     yield (_RET, 0, "", "")
     yield _Label("ipv4")
-    yield from _ipv4(filter_.rules, filter_.all_tcp)
+    yield from _ipv4(filter_.rules, all_tcp=filter_.all_tcp)
     yield _Label("ipv6")
-    yield from _ipv6(filter_.rules, filter_.all_tcp)
+    yield from _ipv6(filter_.rules, all_tcp=filter_.all_tcp)
 
 
-def _ipv4(rules: tuple[Rule, ...], all_tcp: bool) -> Iterator[_Step | _Label]:
+def _ipv4(rules: tuple[Rule, ...], *, all_tcp: bool) -> Iterator[_Step | _Label]:
     yield (_LD_B, _NET + 9, "", "")
     yield (_JEQ, _ICMP, "v4-all", "")
     yield (_JEQ, _TCP, "v4-all" if all_tcp else "v4-fragment", "")
@@ -116,7 +116,7 @@ def _ipv4(rules: tuple[Rule, ...], all_tcp: bool) -> Iterator[_Step | _Label]:
     yield (_RET, 0, "", "")
 
 
-def _ipv6(rules: tuple[Rule, ...], all_tcp: bool) -> Iterator[_Step | _Label]:
+def _ipv6(rules: tuple[Rule, ...], *, all_tcp: bool) -> Iterator[_Step | _Label]:
     """Extension headers other than a fragment's are not walked: hosts do not send them with TCP."""
     yield (_LD_B, _NET + 6, "", "")
     yield (_JEQ, _ICMPV6, "v6-all", "")

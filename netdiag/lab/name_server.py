@@ -15,7 +15,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, TextIO
@@ -164,7 +164,7 @@ class NameServer(asyncio.DatagramProtocol):
         """A query over UDP, answered when its delay is over."""
         at = time.monotonic_ns()
         task = asyncio.ensure_future(
-            self._reply(data, at, False, lambda message: self._transport.sendto(message, addr))
+            self._reply(data, at, lambda message: self._transport.sendto(message, addr), over_tcp=False)
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -176,11 +176,11 @@ class NameServer(asyncio.DatagramProtocol):
                 size = int.from_bytes(await reader.readexactly(2), "big")
                 data = await reader.readexactly(size)
                 await self._reply(
-                    data, time.monotonic_ns(), True, lambda m: writer.write(len(m).to_bytes(2, "big") + m)
+                    data, time.monotonic_ns(), lambda m: writer.write(len(m).to_bytes(2, "big") + m), over_tcp=True
                 )
         writer.close()
 
-    async def _reply(self, data: bytes, at: int, over_tcp: bool, send: Any) -> None:
+    async def _reply(self, data: bytes, at: int, send: Callable[[bytes], object], *, over_tcp: bool) -> None:
         query = Query.parse(data)
         if query is None:
             return

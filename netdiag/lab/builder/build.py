@@ -135,14 +135,22 @@ class _Run:
         for other in (hosts.server, *hosts.silent, *hosts.refusing, *self._zone_addresses()):
             if all((":" in other) != (":" in mine) for mine in client_addresses):
                 client_addresses.append("2001:db8::10" if ":" in other else "192.0.2.10")
-        client = Host(network, scenario.client_tcp, True, tuple(map(_packed, client_addresses)))
+        client = Host(network, scenario.client_tcp, is_client=True, addresses=tuple(map(_packed, client_addresses)))
         network.add(client, None)
         dead = {*hosts.silent, *hosts.refusing}
         living = dict.fromkeys((hosts.server, *(a for a in self._zone_addresses() if a not in dead)))
-        server = Host(network, scenario.server_tcp, False, tuple(map(_packed, living)), listener=self._accept)
+        server = Host(
+            network, scenario.server_tcp, is_client=False, addresses=tuple(map(_packed, living)), listener=self._accept
+        )
         network.add(server, scenario.path)
         if hosts.refusing:
-            refusing = Host(network, scenario.server_tcp, False, tuple(map(_packed, hosts.refusing)), refuses=True)
+            refusing = Host(
+                network,
+                scenario.server_tcp,
+                is_client=False,
+                addresses=tuple(map(_packed, hosts.refusing)),
+                refuses=True,
+            )
             network.add(refusing, scenario.path)
         return client
 
@@ -154,7 +162,7 @@ class _Run:
         if scenario.resolver is None:
             return None
         address = _packed(scenario.hosts.resolver)
-        host = Host(self._network, TcpSettings(), False, (address,))
+        host = Host(self._network, TcpSettings(), is_client=False, addresses=(address,))
         self._network.add(host, _resolver_path(scenario.resolver, scenario.seed))
         name_server(host, scenario.zone, self._loop)
         return StubResolver(self._client, address, scenario.resolver)

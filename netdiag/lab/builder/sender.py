@@ -141,14 +141,14 @@ class Sender:
         unsent = len(self.stream) - self.nxt
         if not unsent:
             if self.fin_queued and not self.fin_sent:
-                return Departure(self.nxt, self.nxt, True, False, "new")
+                return Departure(self.nxt, self.nxt, fin=True, push=False, kind="new")
             return None
         window_room = self.una + self.peer_window - self.nxt
         room = min(window_room, self.congestion_window - self.outstanding_bytes)
         size = min(self.mss, unsent, room)
         if size <= 0 or self._held_back(size, unsent):
             return None
-        return Departure(self.nxt, self.nxt + size, False, size == unsent, "new")
+        return Departure(self.nxt, self.nxt + size, fin=False, push=size == unsent, kind="new")
 
     def _held_back(self, size: int, unsent: int) -> bool:
         """Nagle (RFC 9293 section 3.7.4), and no silly small segment because a window is nearly full."""
@@ -229,7 +229,7 @@ class Sender:
     def _resend(self, flight: Flight, kind: str, now: int) -> None:
         flight.lost, flight.resent, flight.sent_at = False, True, now
         self.sent_again += 1
-        self.emit(Departure(flight.start, flight.end, flight.fin, True, kind))
+        self.emit(Departure(flight.start, flight.end, fin=flight.fin, push=True, kind=kind))
         self.last_sent_at = now
 
     # --- timers ----------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Sender:
             self._time_out(now)
 
     def _probe_window(self, now: int) -> None:
-        self.emit(Departure(self.nxt - 1, self.nxt - 1, False, False, "window-probe"))
+        self.emit(Departure(self.nxt - 1, self.nxt - 1, fin=False, push=False, kind="window-probe"))
         self.rtt.backoff += 1
         self.timer_at = now + self.rtt.rto_ns
 

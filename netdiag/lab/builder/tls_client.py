@@ -167,7 +167,7 @@ class ClientHandshake:
         self._log13(client_secret, server_secret, client, server, exporter)
         stream.alpn = alpn
         span = (sent.offset + len(before), sent.end_offset)
-        return Session("1.3", suite, alpn, resumed, retried, self._hello, span)
+        return Session("1.3", suite, alpn, resumed=resumed, retried=retried, hello=self._hello, finished=span)
 
     def _log13(self, *secrets: bytes) -> None:
         labels = (
@@ -206,7 +206,7 @@ class ClientHandshake:
         master = prf(suite, shared, "extended master secret", suite.digest(bytes(self._transcript.octets)), 48)
         keys = keys12(suite, master, self._random, facts.random)
         span = await self._own_finished12(suite, master, keys, before=plain_record(HANDSHAKE, exchange))
-        session = Session("1.2", suite, facts.alpn, False, False, self._hello, span)
+        session = Session("1.2", suite, facts.alpn, resumed=False, hello=self._hello, finished=span)
         stream.alpn = facts.alpn
         if not self._settings.false_start:
             await self._peer_finished12(keys, ticket_follows=facts.ticket_follows)
@@ -225,7 +225,7 @@ class ClientHandshake:
         self._keylog.add("CLIENT_RANDOM", self._random, master)
         open_stream(self._stream, suite, is_tls13=False, resumption=lambda _: master)
         self._stream.alpn = facts.alpn
-        return Session("1.2", suite, facts.alpn, True, False, self._hello, span)
+        return Session("1.2", suite, facts.alpn, resumed=True, hello=self._hello, finished=span)
 
     async def _own_finished12(
         self, suite: Suite, master: bytes, keys: tuple[Protection, Protection], *, before: bytes

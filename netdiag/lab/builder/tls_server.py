@@ -138,7 +138,7 @@ class ServerHandshake:
             stream.end_of_early_data = client_finished
         else:
             await client_finished(b"")
-        return Session("1.3", suite, self._alpn, psk is not None, retried, finished=span)
+        return Session("1.3", suite, self._alpn, resumed=psk is not None, retried=retried, finished=span)
 
     async def _retry(self, hello: bytes, suite: Suite, group: str) -> bytes:
         retry = m.ServerHello(
@@ -222,7 +222,7 @@ class ServerHandshake:
         await self._peer_finished12(keys)
         sent = await stream.send_raw(self._own_finished12(suite, master, keys))
         open_stream(stream, suite, is_tls13=False, resumption=lambda _: master)
-        return Session("1.2", suite, self._alpn, False, finished=(sent.offset, sent.end_offset))
+        return Session("1.2", suite, self._alpn, resumed=False, finished=(sent.offset, sent.end_offset))
 
     async def _resume12(self, server_hello: bytes, suite: Suite, master: bytes, client_random: bytes) -> Session:
         stream = self._stream
@@ -231,7 +231,7 @@ class ServerHandshake:
         sent = await stream.send_raw(flight)
         await self._peer_finished12(keys)
         open_stream(stream, suite, is_tls13=False, resumption=lambda _: master)
-        return Session("1.2", suite, self._alpn, True, finished=(sent.offset, sent.end_offset))
+        return Session("1.2", suite, self._alpn, resumed=True, finished=(sent.offset, sent.end_offset))
 
     def _own_finished12(self, suite: Suite, master: bytes, keys: tuple[Protection, Protection]) -> bytes:
         out = b""
