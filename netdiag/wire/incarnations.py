@@ -44,15 +44,27 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
 def _closed_between(packets: Packets, order: Int64, begin: int, end: int) -> bool:
     """Whether a connection was established and ended between two rows."""
     rows = order[begin:end]
-    flags = packets.flags[rows]
-    return bool(_shows_established(packets, rows).any() and (flags & (FIN | RST)).any())
+    return _Agreement(packets, rows).within(0, len(rows)) and bool((packets.flags[rows] & (FIN | RST)).any())
 
 
-def _shows_established(packets: Packets, rows: Int64) -> Bool:
-    """Which rows prove that both ends had agreed. Some put a text into the RST with which they refuse (RFC 9293 section 3.5.3)."""
-    flags = packets.flags[rows]
-    loaded = (packets.payload_bytes[rows] > 0) & ((flags & (SYN | RST)) == 0)
-    return np.asarray(((flags & (SYN | ACK)) == SYN | ACK) | loaded)
+class _Agreement:
+    """Where rows prove that both ends had agreed: with octets, or with a SYN-ACK that was acknowledged.
+
+    A SYN-ACK that was answered with RST was agreed by nobody, and some put a text into the RST with which they refuse (RFC 9293 section
+    3.5.3).
+    """
+
+    def __init__(self, packets: Packets, rows: Int64) -> None:
+        flags = packets.flags[rows]
+        plain = (flags & (SYN | RST)) == 0
+        self._loaded = np.flatnonzero(plain & (packets.payload_bytes[rows] > 0))
+        self._offers = np.flatnonzero((flags & (SYN | ACK)) == SYN | ACK)
+        self._acks = np.flatnonzero(plain & ((flags & ACK) != 0))
+
+    def within(self, first: int, end: int) -> bool:
+        if _within(self._loaded, first, end) is not None:
+            return True
+        return _within(self._offers, first, end) is not None and _within(self._acks, first, end) is not None
 
 
 def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: Bool) -> None:
@@ -63,7 +75,7 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
     own = [np.flatnonzero(direction == one) for one in (0, 1)]
     acks = [np.flatnonzero((direction == one) & ((flags & ACK) != 0)) for one in (0, 1)]
     closing = np.flatnonzero(flags & (FIN | RST))
-    established = np.flatnonzero(_shows_established(packets, rows))
+    agreement = _Agreement(packets, rows)
     first = 0
     last_at: int | None = None
     for place in (syn - begin).tolist():
@@ -75,9 +87,7 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
         if isn is None:
             continue
         later = before_at is not None and last_at > before_at
-        replayed = (
-            later and _within(closing, first, place) is not None and _within(established, first, place) is not None
-        )
+        replayed = later and _within(closing, first, place) is not None and agreement.within(first, place)
         if isn != int(packets.seq[rows[place]]) or replayed:
             starts[begin + place] = True
             first = place

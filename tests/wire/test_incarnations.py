@@ -46,6 +46,19 @@ def test_a_text_in_the_refusal_makes_no_connection_of_it() -> None:
     assert wire.connection().syn_retries == 2
 
 
+def test_the_same_attempt_after_a_syn_ack_that_was_reset_is_one_connection() -> None:
+    """Something between the two answered for the client: the server's SYN-ACK and the client's SYN are both repeated."""
+    talk = Conversation()
+    for _ in range(2):
+        talk.packet(CLIENT, flags=SYN)
+        talk.packet(SERVER, flags=SYN | ACK)
+        talk.packet(CLIENT, flags=RST, offset=20)
+    talk.packet(SERVER, flags=RST)
+    wire = talk.wire()
+    assert wire.flows.count == 1
+    assert wire.connection().syn_retries == 1
+
+
 def test_the_same_octets_replayed_are_another_connection() -> None:
     first = Conversation().opens().closes()
     again = Conversation(at_ns=first.at_ns).opens().closes()
