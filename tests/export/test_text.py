@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -426,3 +427,10 @@ def test_a_reason_that_ends_with_a_full_stop_goes_on() -> None:
         "wait 10", outcome=Outcome.CLOSED_EARLY, outcome_detail="Server disconnected.", status=None, response_bytes=None
     )
     assert "✗ Server disconnected after 10.0 ms" in text(fabricated.analysis(e))
+
+
+@pytest.mark.parametrize("width", [72, 80, 100])
+def test_a_long_target_gives_way_to_what_stands_behind_it(width: int) -> None:
+    e = fabricated.exchange("wait 10", path="/v1/chat/completions?stream=true&" + "x" * 80, trial=1)
+    heading = next(line for line in text(fabricated.analysis(e), width=width).splitlines() if line.startswith("#0"))
+    assert re.search(r"…  200  [\d.]+ k?B  +total 10.00 ms$", heading)

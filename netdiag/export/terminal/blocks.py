@@ -159,18 +159,18 @@ def _heading(page: Page, analysis: Analysis, exchange: Exchange, with_host: bool
     right: list[Piece] = ["total ", (f"{format_ms_readably(exchange.total_ns, digits=digits)} ms", STRONG)]
     before: list[Piece] = [
         (f"#{exchange.id} ", MUTED),
-        (f"{_way(exchange)}  ", STRONG),
-        f"trial {exchange.trial}  " if exchange.trial is not None else "",
+        (_way(exchange), STRONG),
+        f"  trial {exchange.trial}" if exchange.trial is not None else "",
     ]
     result = result_label(exchange)
     after: list[Piece] = [
-        (f"{result}  " if result else "", BAD if exchange.failed else STRONG),
-        f"{format_bytes(exchange.response_bytes)}  " if exchange.response_bytes is not None else "",
+        (f"  {result}" if result else "", BAD if exchange.failed else STRONG),
+        f"  {format_bytes(exchange.response_bytes)}" if exchange.response_bytes is not None else "",
     ]
     taken = sum(page.text(pieces).cell_len for pieces in (before, after, right))
     host = host_of(exchange, connection) if with_host else None
-    label = request_label(exchange, host=host, most=max(_SHORTEST_LABEL, page.width - taken - 2))
-    left: list[Piece] = [*before, f"{label}  " if label else "", *after]
+    label = request_label(exchange, host=host, most=max(_SHORTEST_LABEL, page.width - taken - 4))
+    left: list[Piece] = [*before, f"  {label}" if label else "", *after]
     room = page.width - page.text([*left, *right]).cell_len - 2
     page.spread([*left, (_place(exchange) if room >= _SHORTEST_LABEL else "", MUTED)], right)
 
@@ -195,7 +195,7 @@ def _place(exchange: Exchange) -> str:
         parts.append(f"idle {format_duration(exchange.idle_before_ns)} before")
     if exchange.pushed:
         parts.append("pushed")
-    return ", ".join(parts)
+    return "  " + ", ".join(parts) if parts else ""
 
 
 def _exchange_rows(exchange: Exchange, notes: Notes, axis: Axis) -> list[_Row]:
