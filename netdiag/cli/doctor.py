@@ -37,9 +37,9 @@ def doctor(interface: str | None) -> int:
 
 def describe(page: Page, found: CaptureAbility) -> None:
     """The report as lines."""
-    from netdiag import __version__
     from netdiag.export.terminal.page import BAD, GOOD, MUTED, STRONG
     from netdiag.sanitise import one_line
+    from netdiag.version import __version__
 
     python = ".".join(str(part) for part in sys.version_info[:3])
     where = f"{found.system}, user {found.user}" + (", in a container" if found.in_container else "")

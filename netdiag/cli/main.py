@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 
-import netdiag
 from netdiag.cli.streams import fill_closed_streams
 from netdiag.errors import NetdiagError
+from netdiag.version import __version__
 
 EXIT_USAGE = 64
 EXIT_BUG = 70
@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
     epilog="Exit codes: 0 ok, 1 a request failed, 2 partial (--strict), 4 threshold broken, 64 usage, 65 input,"
     " 69 missing program or right, 70 our bug, 73 output, 75 network, 130/143 signals.",
 )
-@click.version_option(netdiag.__version__, message="netdiag %(version)s")
+@click.version_option(__version__, message="netdiag %(version)s")
 def cli() -> None:
     """Where did every millisecond of a slow HTTPS call go, and whose fault is it?
 

@@ -14,9 +14,9 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, TextIO, cast
 
-import netdiag
 from netdiag.records.analysis import Analysis
 from netdiag.records.exchange import Exchange
+from netdiag.version import __version__
 
 SCHEMA_NAME = "netdiag/analysis"
 EXCHANGE_SCHEMA_NAME = "netdiag/exchange"
@@ -118,7 +118,7 @@ def _head(analysis: Analysis) -> dict[str, Any]:
     return {
         "schema": SCHEMA_NAME,
         "schema_version": SCHEMA_VERSION,
-        "netdiag_version": netdiag.__version__,
+        "netdiag_version": __version__,
         "source": plain(analysis.source),
     }
 

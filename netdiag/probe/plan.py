@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from netdiag import __version__
 from netdiag.errors import UsageError
 from netdiag.probe import llm
 from netdiag.protocols.redact import redact_target
+from netdiag.version import __version__
 
 USER_AGENT = f"netdiag/{__version__}"
 
