@@ -16,7 +16,9 @@ _REGULAR_ENDS = frozenset({"stop", "seconds", "megabytes"})
 
 
 @click.command(epilog="Exit codes: 0 ok, 64 usage, 69 no right to capture, or the recorder failed, 73 output.")
-@click.option("-o", "--output", type=click.Path(), required=True, metavar="NAME.pcapng", help="The file; a ring numbers it.")
+@click.option(
+    "-o", "--output", type=click.Path(), required=True, metavar="NAME.pcapng", help="The file; a ring numbers it."
+)
 @click.option("--host", "hosts", multiple=True, metavar="ADDRESS", help="Only this address (with --port); repeatable.")
 @click.option(
     "--port",
