@@ -434,3 +434,13 @@ def test_a_long_target_gives_way_to_what_stands_behind_it(width: int) -> None:
     e = fabricated.exchange("wait 10", path="/v1/chat/completions?stream=true&" + "x" * 80, trial=1)
     heading = next(line for line in text(fabricated.analysis(e), width=width).splitlines() if line.startswith("#0"))
     assert re.search(r"…  200  [\d.]+ k?B  +total 10.00 ms$", heading)
+
+
+def test_of_many_files_the_names_can_be_told_apart_beside_a_long_remark() -> None:
+    anomalies = tuple(Anomaly(protocol="tls", reason="x") for _ in range(3))
+    bad = replace(made("one_request"), anomalies=anomalies)
+    bad = replace(bad, source=replace(bad.source, cut_at_byte=262_144_000))
+    rows = [file_row(f"folder/tls13-server-secret-{n}.pcapng", bad, None) for n in ("missing", "there")]
+    shown = plain(files_table(rows, width=80))
+    assert "secret-missing.pcapng" in shown
+    assert "cut at byte" in shown

@@ -17,7 +17,7 @@ from netdiag.sanitise import one_line
 from netdiag.units import format_duration
 
 _COLUMNS = (
-    Column("file", flexible=True, keep_end=True),
+    Column("file", flexible=True, least=28, keep_end=True),
     Column("packets", right=True),
     Column("conns", right=True, droppable=True),
     Column("requests", right=True),

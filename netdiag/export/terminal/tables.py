@@ -48,6 +48,10 @@ def table(page: Page, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     remark = min(max((cell_len(row.remark) for row in rows if not row.bad), default=0), page.width // 3)
     empty = {i for i, c in enumerate(columns) if c.flexible and cells and not any("".join(r[i : i + 1]) for r in cells)}
     shown = _fit(columns, widths, empty, page.width - (remark + _GAP if remark else 0))
+    if remark > _LEAST and any(
+        shown[i] < min(widths[i], c.least) for i, c in enumerate(columns) if c.flexible and i in shown
+    ):
+        shown = _fit(columns, widths, empty, page.width - _LEAST - _GAP)  # the remark gives way, too
     page.line((_line([c.title for c in columns], columns, shown, page), STRONG))
     for row, texts in zip(rows, cells, strict=True):
         style = BAD if row.bad else ""
