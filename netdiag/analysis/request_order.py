@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from netdiag.analysis.recorded import (
-    opened,
-)
+from netdiag.analysis.recorded import opened
 from netdiag.records.recording import ClientConnection, ClientRequest
 
 
@@ -40,19 +38,25 @@ def idle_of(requests: Iterable[ClientRequest]) -> dict[int, int | None]:
 
 def openers_of(requests: Sequence[ClientRequest], connections: Mapping[int, ClientConnection]) -> dict[int, int]:
     """Request to the one whose set-up it waited for: submitted before the connection was ready, and not the one that opened it."""
+    on = {
+        r.id: connections[r.connection_id]
+        for r in requests
+        if r.connection_id is not None and r.connection_id in connections
+    }
     opener: dict[int, int] = {}
     for request in requests:
-        connection = connections.get(request.connection_id if request.connection_id is not None else -1)
-        if connection is not None and opened(request, connection):
-            opener.setdefault(connection.id, request.id)
-    waited: dict[int, int] = {}
-    for request in requests:
-        connection = connections.get(request.connection_id if request.connection_id is not None else -1)
-        if connection is None or connection.id not in opener or opener[connection.id] == request.id:
-            continue
-        ready_at = max(
-            (s.ended_at for s in (connection.tcp, connection.proxy, connection.tls) if s is not None), default=0
-        )
-        if request.submitted_at < ready_at:
-            waited[request.id] = opener[connection.id]
-    return waited
+        if request.id in on and opened(request, on[request.id]):
+            opener.setdefault(on[request.id].id, request.id)
+    return {
+        request.id: opener[on[request.id].id]
+        for request in requests
+        if request.id in on
+        and opener.get(on[request.id].id, request.id) != request.id
+        and request.submitted_at < _ready_at(on[request.id])
+    }
+
+
+def _ready_at(connection: ClientConnection) -> int:
+    """When requests could be written; 0 where no step of the set-up was made."""
+    steps = (connection.tcp, connection.proxy, connection.tls)
+    return max((step.ended_at for step in steps if step is not None), default=0)
