@@ -1,8 +1,8 @@
 """Whole HTTP/1 conversations in which nothing is out of the ordinary, read for the moments of their messages alone.
 
-Regular is what ``http1.decode`` would read without a remark: all octets are there, every head lies in one chunk, every request is answered,
-and each body's end is told by its own framing. Heads repeat from connection to connection, so what the same octets say is worked out
-once. Everything else is for ``http1``.
+Regular is what ``http1.decode`` would read without a remark: all octets are there, every start-line lies in one chunk, every request is
+answered, and each body's end is told by its own framing. Heads repeat from connection to connection, so what the same octets say is worked
+out once. Everything else is for ``http1``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from netdiag.protocols.stream_reader import end_of_head
 from netdiag.wire.tables import NONE
 
 _END = b"\r\n\r\n"
-_LONGEST_HEAD_BYTES = 2048
+_MOST_HEAD_BYTES = 64 << 10
+_LONGEST_KEPT_BYTES = 2048
 """Longer ones are rarely repeated."""
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
@@ -86,16 +87,17 @@ class _Messages:
         return self._octets.chunk(self._at - 1)
 
     def head(self) -> bytes | None:
-        """The head that begins here; None where it does not end in the same chunk. ``chunk`` is the one it is in."""
+        """The head that begins here; None where it does not end, or its start-line not in the same chunk. ``chunk`` is the one it begins in."""
         if self.ended:
             return None
-        self.chunk = self._octets.chunk(self._at)
-        end = self._data.find(_END, self._at, self._octets.ends[self.chunk])
-        if end < 0:
+        data, begin = self._data, self._at
+        self.chunk = self._octets.chunk(begin)
+        chunk_end = self._octets.ends[self.chunk]
+        end = data.find(_END, begin, begin + _MOST_HEAD_BYTES)
+        if end < 0 or (end + len(_END) > chunk_end and data.find(b"\n", begin, chunk_end) < 0):
             return None
-        head = self._data[self._at : end + len(_END)]
         self._at = end + len(_END)
-        return head
+        return data[begin : self._at]
 
     def pass_body(self, framing: Framing, length: int, firsts: FirstEvents | None = None) -> bool:
         """Go behind the body; False where it does not end as its framing says."""
@@ -177,11 +179,11 @@ _kept_response = lru_cache(maxsize=KEPT)(_read_response)
 
 
 def _request(head: bytes) -> _Request | None:
-    return _kept_request(head) if len(head) <= _LONGEST_HEAD_BYTES else _read_request(head)
+    return _kept_request(head) if len(head) <= _LONGEST_KEPT_BYTES else _read_request(head)
 
 
 def _response(head: bytes) -> _Response | None:
-    return _kept_response(head) if len(head) <= _LONGEST_HEAD_BYTES else _read_response(head)
+    return _kept_response(head) if len(head) <= _LONGEST_KEPT_BYTES else _read_response(head)
 
 
 def _split(head: bytes) -> tuple[bytes, FieldSection | None]:

@@ -65,15 +65,19 @@ def in_full(client: Side, server: Side) -> list[BriefTurn]:
     return found
 
 
-def numbered(side: Side) -> Side:
-    """Every chunk a packet and an instant of its own."""
-    return [Chunk(c.data, c.offset, i, i, i, i, i) for i, c in enumerate(side)]
+def numbered(client: Side, server: Side) -> tuple[Side, Side]:
+    """Every chunk a packet and an instant of its own, no answer before its request."""
+    return _from(0, client), _from(len(client), server)
+
+
+def _from(first: int, side: Side) -> Side:
+    return [Chunk(c.data, c.offset, i, i, i, i, i) for i, c in enumerate(side, first)]
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=4), cuts=st.lists(st.integers(0, 2000), max_size=20))
 def test_the_same_turns_and_moments_or_nothing(exchanges: list[Spoken], cuts: list[int]) -> None:
-    client, server = (numbered(recut(side, cuts)) for side in write_http1(exchanges))
+    client, server = numbered(*(recut(side, cuts) for side in write_http1(exchanges)))
     brief = in_brief(client, server)
     assert brief is None or brief == in_full(client, server)
 
@@ -89,7 +93,7 @@ def test_nothing_only_with_interim_responses(exchanges: list[Spoken]) -> None:
 @given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=3), seed=st.integers(0, 1 << 30))
 def test_mutated_octets_are_read_alike_or_not_at_all(exchanges: list[Spoken], seed: int) -> None:
     whole = [b"".join(c.data for c in side) for side in write_http1(exchanges)]
-    client, server = (numbered(stream((0, mutate(data, seed + i)))) for i, data in enumerate(whole))
+    client, server = numbered(*(stream((0, mutate(data, seed + i))) for i, data in enumerate(whole)))
     brief = in_brief(client, server)
     assert brief is None or brief == in_full(client, server)
 
@@ -104,7 +108,7 @@ THOUGHT = b'data: {"choices":[{"delta":{"reasoning_content":"a"}}]}\n\n'
 def test_first_events_are_where_they_end_however_they_are_cut(cut: int) -> None:
     text = chunked(TEXT)
     pieces = [EVENTS, chunked(b": wait\n\n"), chunked(ROLE), chunked(THOUGHT), text[:cut], text[cut:], LAST_CHUNK]
-    client, server = numbered(stream((0, GET))), numbered(stream(*((i, p) for i, p in enumerate(pieces) if p)))
+    client, server = numbered(stream((0, GET)), stream(*((i, p) for i, p in enumerate(pieces) if p)))
     brief = in_brief(client, server)
     assert brief == in_full(client, server)
     assert brief is not None
@@ -151,7 +155,7 @@ IRREGULAR = {
 def test_coded_events_are_where_they_end_however_they_are_cut(cut: int) -> None:
     content = gzip.compress(ROLE + TEXT * 3, mtime=0)
     answer = coded(content, "text/event-stream")
-    client, server = numbered(stream((0, GET))), numbered(recut(stream((1, answer)), [len(answer) - cut]))
+    client, server = numbered(stream((0, GET)), recut(stream((1, answer)), [len(answer) - cut]))
     brief = in_brief(client, server)
     assert brief == in_full(client, server)
     assert brief is not None
@@ -181,7 +185,16 @@ REGULAR = {
 }
 
 
+def test_a_head_may_go_on_in_the_next_chunk_but_not_its_first_line() -> None:
+    ask, answer = head("GET / HTTP/1.1\nHost: example.com"), OK_5 + b"hello"
+    for cut in range(1, len(ask)):
+        client, server = numbered(recut(stream((0, ask)), [cut]), recut(stream((1, answer)), [cut]))
+        brief = in_brief(client, server)
+        assert (brief is None) == (cut < len("HTTP/1.1 200 OK\r\n"))
+        assert brief is None or brief == in_full(client, server)
+
+
 @pytest.mark.parametrize("what", list(REGULAR))
 def test_is_read_as_the_decoder_does(what: str) -> None:
-    client, server = (numbered(stream((i, data))) for i, data in enumerate(REGULAR[what]))
+    client, server = numbered(*(stream((i, data)) for i, data in enumerate(REGULAR[what])))
     assert in_brief(client, server) == in_full(client, server)
