@@ -47,7 +47,7 @@ def compare(
 ) -> None:
     """Which is faster, by how much, with what certainty: two arms of one run, two runs, or two capture files.
 
-    FIRST and SECOND are results (-o NAME.json of probe or analyze) or captures. With one of them its arms are compared, pair by pair;
+    FIRST and SECOND are results (-o NAME.json of probe or analyze, --jsonl of watch) or captures. With one of them its arms are compared, pair by pair;
     with two, calls of the same kind (cold or reused, by protocol) that both have.
 
     \b
@@ -89,23 +89,23 @@ def _counts(sides: list[list[Sample]]) -> str:
 
 
 def _samples(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:
-    document = _document(path)
-    if document is None:
+    text = _json_text(path)
+    if text is None:
         return _from_capture(path, keylog, filters)
     from netdiag.errors import CaptureFileError, UsageError
-    from netdiag.stats.samples import samples_of_document
+    from netdiag.stats.samples import samples_of_document, samples_of_lines
 
     if filters:
         raise UsageError("--filter is for capture files; a result holds what its run chose")
+    rows = _rows(path, text)
     try:
-        return samples_of_document(document)
+        return samples_of_document(rows[0]) if "exchanges" in rows[0] else samples_of_lines(rows)
     except (KeyError, TypeError, AttributeError) as error:
         raise CaptureFileError(f"not a result of netdiag as the schema says: {error!r}", path=path) from error
 
 
-def _document(path: str) -> dict[str, Any] | None:
-    """The JSON document in the file; None when it is something else."""
-    import json
+def _json_text(path: str) -> str | None:
+    """What is in the file; None when it does not begin as JSON does."""
     from pathlib import Path
 
     from netdiag.errors import CaptureFileError
@@ -114,14 +114,45 @@ def _document(path: str) -> dict[str, Any] | None:
         with Path(path).open("rb") as file:
             if not file.read(64).lstrip().startswith(b"{"):
                 return None
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise CaptureFileError(f"cannot be read: {error.strerror}", path=path) from error
     except ValueError as error:
         raise CaptureFileError(f"no JSON: {error}", path=path) from error
-    if document.get("schema") != "netdiag/analysis" or document.get("schema_version") != 1:
+
+
+def _rows(path: str, text: str) -> list[dict[str, Any]]:
+    """One document of a run, or the exchanges of JSON lines."""
+    import json
+
+    from netdiag.errors import CaptureFileError
+    from netdiag.export.json import EXCHANGE_SCHEMA_NAME, SCHEMA_NAME, SCHEMA_VERSION
+
+    try:
+        rows = [json.loads(text)]
+    except ValueError as error:
+        rows = _lines(text)
+        if not rows:
+            raise CaptureFileError(f"no JSON: {error}", path=path) from error
+    kinds = {(row.get("schema"), row.get("schema_version")) if isinstance(row, dict) else None for row in rows}
+    known = [(name, SCHEMA_VERSION) for name in (SCHEMA_NAME, EXCHANGE_SCHEMA_NAME)]
+    if kinds not in ({known[0]}, {known[1]}) or (kinds == {known[0]} and len(rows) > 1):
         raise CaptureFileError("no result of netdiag (schema netdiag/analysis, version 1)", path=path)
-    return dict(document)
+    return rows
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    """JSON lines; empty where one of them is none. The last may be cut: whoever wrote it was ended."""
+    import json
+
+    lines = [line for line in text.split("\n") if line.strip()]
+    rows = []
+    for place, line in enumerate(lines):
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            return rows if place == len(lines) - 1 else []
+    return rows
 
 
 def _from_capture(path: str, keylog: str | None, filters: tuple[str, ...]) -> list[Sample]:

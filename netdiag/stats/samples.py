@@ -11,8 +11,9 @@ from typing import Any
 from netdiag.analysis.exchange_columns import ExchangeRows
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
-from netdiag.records.exchange import Exchange
+from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.statistics import Statistics
+from netdiag.records.stream import EventKind
 from netdiag.stats.calls import call_quantities_ns
 from netdiag.stats.distribution import arm_of
 from netdiag.stats.durations import durations_ns
@@ -140,6 +141,29 @@ def samples_of_document(document: Mapping[str, Any]) -> list[Sample]:
         for row in document["exchanges"]
         if row["id"] not in uncounted
     )
+
+
+def samples_of_lines(rows: Iterable[Mapping[str, Any]]) -> list[Sample]:
+    """The same from JSON lines, one exchange each: those that succeeded, first rounds left out. Their connections are not in them, so
+    nothing is said of round trips. Rows that are not as the schema says raise ``KeyError`` or ``TypeError``."""
+    return _by_trial(
+        _Timed(
+            row["started_at"],
+            row["started_at"] + row["total_ns"],
+            row["id"],
+            replace(_sample_of_row(row, None, None), rtt_ns=None, round_trips=None),
+        )
+        for row in rows
+        if row["outcome"] in _SUCCEEDED and row.get("trial") != 0 and not _told_an_error(row)
+    )
+
+
+_SUCCEEDED = (str(Outcome.OK), str(Outcome.UNKNOWN))
+
+
+def _told_an_error(row: Mapping[str, Any]) -> bool:
+    events = (row.get("stream") or {}).get("timeline", ())
+    return any(event["kind"] == EventKind.ERROR for event in events)
 
 
 def _calls_of_document(document: Mapping[str, Any]) -> dict[int, tuple[int, int]]:

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from netdiag.cli.compare import compare
 from netdiag.cli.main import cli
-from netdiag.export.json import dumps
+from netdiag.export.json import dumps, exchange_line
+from netdiag.records.exchange import Outcome
 from netdiag.stats.distribution import statistics
 from tests.support.fabricated import analysis, connection, exchange
 
@@ -112,3 +113,40 @@ def test_a_direction_that_may_be_chance_among_several_is_marked(tmp_path):
     output = CliRunner().invoke(compare, [run]).output
     marked = next(line for line in output.splitlines() if line.startswith("wait")).rstrip().endswith("*")
     assert marked == (wait["p_value_adjusted"] > 0.05)
+
+
+def lines_file(folder: Path, name: str, waits: list[float], *, failed: int = 0, cut: bool = False) -> str:
+    """As a watch writes it: every call is number 0 of its own analysis."""
+    lines = []
+    for tick, wait in enumerate(waits, 1):
+        outcome = Outcome.RESET if tick <= failed else Outcome.OK
+        row = replace(
+            exchange(f"send 0.1 | wait {wait} | transfer 1", id=0), arm="h1", trial=tick, call_id=0, outcome=outcome
+        )
+        lines.append(exchange_line(analysis(exchanges=[row]), row))
+    path = folder / name
+    path.write_text("".join(lines) + (lines[0][:200] if cut else ""))
+    return str(path)
+
+
+def test_two_watches_are_compared_by_their_lines(tmp_path):
+    a = lines_file(tmp_path, "monday.jsonl", WAITS, failed=2)
+    b = lines_file(tmp_path, "tuesday.jsonl", [w - 60 for w in WAITS], cut=True)
+    rows = json.loads(CliRunner().invoke(compare, [a, b, "--json"]).output)
+    wait = next(row for row in rows if row["quantity"] == "wait")
+    assert (wait["paired"], wait["verdict"], wait["pairs"]) == (False, "faster", 8)
+    assert wait["predicted_ns"] is None
+
+
+def test_what_is_no_result_is_an_input_error(tmp_path):
+    run = lines_file(tmp_path, "run.jsonl", WAITS)
+    for text in (
+        "{",
+        "{}",
+        '{"schema": "other"}\n{"schema": "other"}\n',
+        '{"schema": "netdiag/exchange", "schema_version": 1}',
+    ):
+        (tmp_path / "bad.json").write_text(text)
+        done = CliRunner().invoke(cli, ["compare", run, str(tmp_path / "bad.json")])
+        assert done.exit_code == 65, text
+        assert "bad.json" in done.stderr
