@@ -8,7 +8,7 @@ import pytest
 
 from netdiag.export.terminal.calls import calls_of_several_attempts
 from netdiag.export.terminal.page import Page
-from netdiag.export.terminal.summary import summary
+from netdiag.export.terminal.summary import _difference_of, summary
 from netdiag.records.exchange import Outcome
 from netdiag.stats.distribution import statistics
 from tests.support import analyses
@@ -48,3 +48,15 @@ def test_the_table_says_from_where_its_columns_count() -> None:
     text = "\n".join(line.plain for line in page.lines)
     assert "1st event, 1st token: from the beginning of the request" in text
     assert "call:" not in text
+
+
+@pytest.mark.parametrize(
+    ("arm_a", "arm_b", "shown"),
+    [
+        ("h1", "h2", "h2 − h1"),
+        ("h1", "h2+warm+stream", "h2+warm+str… − h1"),
+        ("localhost:18977 h1", "localhost:18979 h1", "…st:18979 h1 − …st:18977 h1"),
+    ],
+)
+def test_two_arms_in_a_row_are_told_apart(arm_a: str, arm_b: str, shown: str) -> None:
+    assert _difference_of(arm_a, arm_b) == shown

@@ -125,7 +125,18 @@ def _comparison_lines(comparisons: Sequence[Comparison], phases: Sequence[str]) 
     for arm_a, arm_b in pairs:
         by_phase = {c.quantity: c for c in comparisons if (c.arm_a, c.arm_b) == (arm_a, arm_b)}
         cells = tuple(_signed(by_phase[name].estimate_ns if name in by_phase else None) for name in phases)
-        yield _Line(f"{one_line(arm_b, most=12)} − {one_line(arm_a, most=12)}", "", cells)
+        yield _Line(_difference_of(arm_a, arm_b), "", cells)
+
+
+_SHORT = 12
+
+
+def _difference_of(arm_a: str, arm_b: str) -> str:
+    """``h2 − h1``; of long names the beginnings, or where these are alike (two hosts, say) the ends."""
+    short_a, short_b = one_line(arm_a, most=_SHORT), one_line(arm_b, most=_SHORT)
+    if short_a == short_b:
+        short_a, short_b = (f"…{one_line(arm[1 - _SHORT :], most=_SHORT)}" for arm in (arm_a, arm_b))
+    return f"{short_b} − {short_a}"
 
 
 def _signed(duration_ns: int | None) -> str:
