@@ -21,6 +21,8 @@ CONNECTION_ATTEMPT_DELAY_S = 0.25
 """RFC 8305 section 5."""
 _SELECTOR = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+_NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+"""What the kernel says to a socket of a family that this host does not have."""
 
 
 @dataclass(slots=True)
@@ -34,9 +36,11 @@ class Race:
 
 @dataclass(slots=True)
 class _Pending:
-    sock: socket.socket
+    """An attempt under way."""
+
     address: str
     started_at: int
+    sock: socket.socket
     client_port: int | None = None
 
 
@@ -95,20 +99,25 @@ class _Runner:
         """Close what is still connecting."""
         for pending in self._pending.values():
             pending.sock.close()
-            self._note(pending, outcome)
+            self._note_end(pending, outcome, self._clock.now())
         self._pending.clear()
         self._selector.close()
 
     def _start(self, address: str) -> None:
-        sock = _new_socket(address, self._local_address)
-        pending = _Pending(sock, address, self._clock.now())
+        started_at = self._clock.now()
+        try:
+            sock = _new_socket(address, self._local_address)
+        except OSError as error:
+            if error.errno not in _NO_SUCH_FAMILY:
+                raise
+            self._note(address, started_at, attempt_outcome(error.errno))  # the other family may do
+            return
         number = sock.connect_ex((address, self._port))
         if number not in _UNDER_WAY:
             sock.close()
-            self._note(pending, attempt_outcome(number))
+            self._note(address, started_at, attempt_outcome(number))
             return
-        pending.client_port = sock.getsockname()[1]
-        self._pending[sock.fileno()] = pending
+        self._pending[sock.fileno()] = _Pending(address, started_at, sock, sock.getsockname()[1])
         self._selector.register(sock, selectors.EVENT_WRITE)
 
     def _finish_ready(self, timeout_s: float) -> bool:
@@ -121,21 +130,34 @@ class _Runner:
             number = pending.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number or self.race.winner is not None:
                 pending.sock.close()
-                self._note(pending, attempt_outcome(number) if number else "abandoned", ended_at)
+                self._note_end(pending, attempt_outcome(number) if number else "abandoned", ended_at)
                 nothing_failed = nothing_failed and not number
             else:
                 self.race.winner = pending.sock
-                self.race.won = self._note(pending, "connected", ended_at)
+                self.race.won = self._note_end(pending, "connected", ended_at)
         return nothing_failed
 
-    def _note(self, pending: _Pending, outcome: str, ended_at: int | None = None) -> AddressAttempt:
+    def _note_end(self, pending: _Pending, outcome: str, ended_at: int) -> AddressAttempt:
+        return self._note(
+            pending.address, pending.started_at, outcome, ended_at=ended_at, client_port=pending.client_port
+        )
+
+    def _note(
+        self,
+        address: str,
+        started_at: int,
+        outcome: str,
+        *,
+        ended_at: int | None = None,
+        client_port: int | None = None,
+    ) -> AddressAttempt:
         attempt = AddressAttempt(
-            address=pending.address,
+            address=address,
             port=self._port,
-            started_at=pending.started_at,
+            started_at=started_at,
             ended_at=self._clock.now() if ended_at is None else ended_at,
             outcome=outcome,
-            client_port=pending.client_port,
+            client_port=client_port,
         )
         self.race.attempts.append(attempt)
         return attempt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Iterator
@@ -53,6 +54,26 @@ def test_a_refused_address_starts_the_next_at_once(port: int) -> None:
     assert (refused.address, refused.outcome) == ("::1", "refused")
     assert (connected.address, connected.outcome) == ("127.0.0.1", "connected")
     assert connected.started_at - refused.started_at < 100_000_000
+
+
+def test_a_host_without_ipv6_goes_on_with_ipv4(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ipv6.disable=1``: the kernel makes no socket of that family, whatever addresses a name has."""
+    make = socket.socket
+
+    def without_ipv6(family: int, kind: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return make(family, kind)
+
+    monkeypatch.setattr("netdiag.probe.eyeballs.socket.socket", without_ipv6)
+    result = race(["2001:db8::1", "127.0.0.1"], port, clock=ProbeClock(), timeout_s=5)
+    monkeypatch.undo()
+    assert result.winner is not None
+    result.winner.close()
+    assert [(a.address, a.outcome) for a in result.attempts] == [
+        ("2001:db8::1", "unreachable"),
+        ("127.0.0.1", "connected"),
+    ]
 
 
 def test_a_black_hole_costs_250_ms(black_hole: tuple[str, int]) -> None:
