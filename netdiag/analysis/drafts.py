@@ -79,6 +79,7 @@ class Draft:
             **breakdown._asdict(),
             wait_path_ns=path_ns,
             wait_think_ns=think_ns,
+            wait_think_lo_ns=self._least_think_ns(breakdown, think_ns),
             wait_loss_ns=self._wait_loss_ns(),
             answered_early=self._answered_early(),
             loss_ns=None if held is None else held.loss_ns(*interval),
@@ -103,6 +104,23 @@ class Draft:
     def _fallback_ns(self) -> int | None:
         syn = self.marks.get(Milestone.SYN)
         return None if syn is None or self.tried_at is None else syn.at - self.tried_at
+
+    def _least_think_ns(self, breakdown: Breakdown, most_ns: int | None) -> int | None:
+        """The server's host had all of the request when it acknowledged it; an answer that it sent after that took it so long at least."""
+        asked, answered = self.marks.get(Milestone.REQUEST_LAST), self.marks.get(Milestone.RESPONSE_FIRST)
+        wait = next((phase for phase in breakdown.phases if phase.name is PhaseName.WAIT), None)
+        if asked is None or answered is None or self.held_up is None or wait is None or most_ns is None:
+            return None
+        receipt = self.held_up.acknowledged_at(asked.at)
+        first = None if self.turn is None else self.turn.response_first
+        if receipt is None:
+            return None
+        had_at, alone = receipt
+        seen_at = answered.at if first is None else first.seen_at
+        if had_at >= seen_at or not (alone or first is not None):  # it came with the answer, or may have
+            return None
+        lost_ns = wait.loss_ns if wait.loss_hi_ns is None else wait.loss_hi_ns
+        return min(most_ns, max(0, seen_at - had_at - (lost_ns or 0)))
 
     def _answered_early(self) -> bool:
         """Whether the answer began before the request was complete. What a tunnel carries is no request that could be."""

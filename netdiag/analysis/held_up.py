@@ -10,6 +10,7 @@ import numpy as np
 from netdiag.plain import plain
 from netdiag.records.timing import Phase, PhaseName
 from netdiag.wire.distinct import distinct
+from netdiag.wire.receipts import Receipts
 from netdiag.wire.stalls import StallKind, Stalls
 from netdiag.wire.tables import NONE, Bool, Int64
 
@@ -35,13 +36,14 @@ class Witnessed:
 class HeldUp:
     """The stalls of one connection; both directions together, and what overlaps is counted once."""
 
-    __slots__ = ("_none", "_stalls")
+    __slots__ = ("_none", "_receipts", "_stalls")
 
-    def __init__(self, stalls: Stalls, connection_id: int) -> None:
+    def __init__(self, stalls: Stalls, connection_id: int, receipts: Receipts) -> None:
         wanted = np.array((connection_id, connection_id + 1), stalls.connection.dtype)
         low, high = np.searchsorted(stalls.connection, wanted).tolist()
         self._stalls = stalls.take(slice(low, high))
         self._none = low == high
+        self._receipts = receipts.of(connection_id)
 
     def loss_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
@@ -78,6 +80,13 @@ class HeldUp:
             return at
         again = self._is(CLIENT, StallKind.LOSS_BEYOND) & (self._stalls.started_at <= at) & (self._stalls.ended_at > at)
         return int(self._stalls.ended_at[again].max(initial=at))
+
+    def acknowledged_at(self, sent_at: int) -> tuple[int, bool] | None:
+        """When the server first acknowledged what the client sent at ``sent_at``, and whether without data of its own; None if it did not."""
+        places = np.flatnonzero(self._receipts.sent_at == sent_at)
+        if not places.size:
+            return None
+        return int(self._receipts.acked_at[places[-1]]), bool(self._receipts.bare[places[-1]])
 
     def answer_delayed_ns(self, seen_at: int, at: int) -> int:
         """How long octets of the server that were seen at ``seen_at`` and deliverable at ``at`` waited for lost ones, or with them others."""

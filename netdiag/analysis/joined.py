@@ -69,6 +69,9 @@ def joined_exchange(seen: Seen, id: int, opener_id: int | None) -> Exchange:
         reused=request.reused,
         wait_path_ns=path_ns,
         wait_think_ns=think_ns,
+        wait_think_lo_ns=None
+        if think_ns is None or base.wait_think_lo_ns is None
+        else min(base.wait_think_lo_ns, think_ns),
         opener_id=opener_id,
         stream=with_reads(base.stream, request.body_reads, rtt_ns=_rtt_ns(seen)),
         clocks=_clocks(seen, wire_marks, wire_stopped),

@@ -245,8 +245,7 @@ class Part:
             return {}
         from netdiag.analysis.multiplexed import Multiplexed
 
-        stalls = self._table.stalls
-        return {i: Multiplexed(self.connections[i], leg, HeldUp(stalls, i)) for i, leg in legs.items()}
+        return {i: Multiplexed(self.connections[i], leg, self._held_up(i)) for i, leg in legs.items()}
 
     def _drafts(self) -> list[Draft]:
         """The exchanges of all others that are not sealed."""
@@ -255,13 +254,16 @@ class Part:
         one_by_one = (i for i in range(len(self)) if not (i in self._row or i in self._multiplexed or i in brief))
         return [d for i in one_by_one for d in self._requests(i, self._dialogues.get(i), told.get(i, {}))]
 
+    def _held_up(self, i: int) -> HeldUp:
+        return HeldUp(self._table.stalls, i, self._table.receipts)
+
     def _requests(self, i: int, dialogue: Dialogue | None, told: Mapping[int, UnopenedTurns]) -> list[Draft]:
         return requests_of(
             self.connections[i],
             dialogue,
             unopened=told,
             lookup=None,
-            held_up=HeldUp(self._table.stalls, i),
+            held_up=self._held_up(i),
             capture_ends_at=self._context.capture_ends_at,
             refusal=self._context.refusals.get(self._first_id + i),
         )

@@ -105,6 +105,9 @@ class Exchange:
     """Part of the wait that the path needs at least: the connection's min RTT (bounded by the wait)."""
     wait_think_ns: int | None = None
     """Upper bound of the server's part: wait − min RTT − ``wait_loss_ns``."""
+    wait_think_lo_ns: int | None = None
+    """Lower bound of the server's part: from an acknowledgement of the whole request that came before the answer to that, less what loss can
+    have made of it. None where the answer itself was the first acknowledgement."""
     wait_loss_ns: int | None = None
     """Part of the wait that loss made: until the last transmission of the request that was needed, and while the answer's beginning lay
     behind a hole. None without packets."""

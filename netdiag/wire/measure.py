@@ -15,6 +15,7 @@ from netdiag.wire.endpoints import Endpoints, endpoints
 from netdiag.wire.flows import Flows
 from netdiag.wire.kept import kept
 from netdiag.wire.loss import loss_beyond_stalls, loss_stalls, missing_bytes, open_holes, unseen_loss_stalls
+from netdiag.wire.receipts import Receipts, receipts
 from netdiag.wire.rtt import half_loops
 from netdiag.wire.segments import acknowledged_to
 from netdiag.wire.sides import FIELDS as SIDE_FIELDS
@@ -64,6 +65,8 @@ class ConnectionTable:
     stalls: Stalls
     """When a direction was held up by loss, reordering or a window."""
     endpoints: Endpoints
+    receipts: Receipts
+    """What of the clients' octets the servers acknowledged by themselves."""
 
     def __len__(self) -> int:
         return len(self.openings)
@@ -142,6 +145,7 @@ def measure(flows: Flows, segments: Segments, buffer: Buffer) -> ConnectionTable
         sides=table.with_stalls(stalls, missing),
         stalls=stalls,
         endpoints=endpoints(flows, buffer),
+        receipts=receipts(flows),
     )
 
 

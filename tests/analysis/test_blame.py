@@ -61,6 +61,38 @@ def test_a_lost_request_is_no_thinking_of_the_server() -> None:
     assert "loss" not in notes(analysis, found)["transfer"]
 
 
+def test_an_acknowledgement_before_the_answer_proves_that_the_server_had_the_request() -> None:
+    talk = opened()
+    talk.client(GET)
+    talk.after(RTT_MS + 25).acks(SERVER)
+    talk.after(300).server(OK)
+    analysis, found = analysed(talk)
+    assert (found.wait_think_lo_ns, found.wait_think_ns) == (300 * MS, 325 * MS)
+    assert notes(analysis, found)["wait"] == "path 40.0 + server 300.0 to 325.0"
+
+
+def test_an_answer_that_is_the_acknowledgement_proves_nothing() -> None:
+    talk = opened()
+    talk.client(GET)
+    talk.after(RTT_MS + 300).server(OK)
+    analysis, found = analysed(talk)
+    assert found.wait_think_lo_ns is None
+    assert notes(analysis, found)["wait"] == "path 40.0 + server ≤ 300.0"
+
+
+def test_loss_on_the_way_back_may_be_all_that_came_after_the_acknowledgement() -> None:
+    talk = opened()
+    talk.client(GET)
+    talk.after(RTT_MS).acks(SERVER)
+    lost = talk.after(20).server(OK[:10], captured=False)
+    talk.after(5).server(OK[10:])
+    talk.after(120).again(lost)
+    talk.acks_everything(CLIENT)
+    _, found = analysed(talk)
+    assert found.wait_think_lo_ns is not None
+    assert found.wait_think_lo_ns <= 25 * MS
+
+
 def test_an_answer_sooner_than_a_round_trip_after_a_transmission_is_none_to_it() -> None:
     talk = opened()
     request = talk.client(GET)

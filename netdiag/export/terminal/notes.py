@@ -162,10 +162,20 @@ def _wait(exchange: Exchange, connection: Connection | None, digits: int) -> lis
     interim = " ".join(str(response.status) for response in exchange.interim)
     if path is not None and think is not None:
         loss = f"loss {format_ms_readably(lost, digits=digits)} + " if lost and 100 * lost >= path + think else ""
-        split = f"path {format_ms_readably(path, digits=digits)} + {loss}server ≤ {format_ms_readably(think, digits=digits)}"
+        server = _think(exchange.wait_think_lo_ns, think, digits)
+        split = f"path {format_ms_readably(path, digits=digits)} + {loss}{server}"
     else:
         split = f"server ≤ {format_ms_readably(think, digits=digits)}" if think is not None else ""
     return [split, f"interim {interim}" if interim else ""]
+
+
+def _think(least_ns: int | None, most_ns: int, digits: int) -> str:
+    """``server ≤ 300.0``; ``server 260.0 to 300.0`` where an acknowledgement proves some of it."""
+    most = format_ms_readably(most_ns, digits=digits)
+    if not least_ns or 10 * least_ns < most_ns:
+        return f"server ≤ {most}"
+    least = format_ms_readably(least_ns, digits=digits)
+    return f"server {most}" if least == most else f"server {least} to {most}"
 
 
 def _longest_think_ns(exchange: Exchange) -> int | None:
