@@ -22,6 +22,9 @@ class Place:
     trial: int
 
 
+CANCELLED = "cancelled by the application"
+
+
 class Ending(NamedTuple):
     """How a request ended and, where it has no whole response, why."""
 
@@ -31,6 +34,10 @@ class Ending(NamedTuple):
 
 def ending_of(response: Any, failure: BaseException | None, *, whole: bool, unfinished: str) -> Ending:
     """``unfinished`` is the reason for a body that was not read to its end."""
+    if failure is not None and not isinstance(
+        failure, Exception
+    ):  # asyncio's and trio's cancellation, ^C: nobody else failed
+        return Ending(Outcome.INCOMPLETE, CANCELLED)
     if failure is not None:
         return Ending(outcome_of(failure), reason_of(failure))
     if response is None:

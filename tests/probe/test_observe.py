@@ -257,3 +257,31 @@ def test_attempts_of_the_library_that_uses_the_client_are_one_call(start_lab: St
     (arm,) = seen.analysis.statistics
     assert arm.n == 2
     assert arm.phases["call"].max == seen.analysis.calls[0].total_ns
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("path", ["/v1/chat/completions?stream=true&events=50", "/v1/models?wait_ms=2000"])
+def test_what_the_application_cancels_is_no_success_and_no_failure(
+    start_lab: StartLab, library: ModuleType, path: str, http2: bool
+) -> None:
+    """``asyncio.timeout`` around a call; the server may well go on, and the wire have the whole answer."""
+    server = start_lab()
+
+    async def listen(client: Any) -> None:
+        async with client.stream("GET", path) as response:
+            async for _ in response.aiter_bytes():
+                pass
+
+    async def main() -> Any:
+        settings: Any = {"verify": trusting(server), "base_url": server.url, "trust_env": False}
+        async with library.AsyncClient(http2=http2, **settings) as client:
+            with netdiag.observe(client, capture="none") as seen, pytest.raises(TimeoutError):
+                await asyncio.wait_for(listen(client), 0.3)
+            return seen.analysis
+
+    analysis = asyncio.run(main())
+    (row,) = analysis.exchanges
+    assert (row.outcome, row.outcome_detail, row.failed) == (Outcome.INCOMPLETE, "cancelled by the application", False)
+    (arm,) = analysis.statistics
+    assert (arm.n, len(arm.excluded)) == (0, 1)
+    assert "incomplete" in arm.excluded[0].reason
