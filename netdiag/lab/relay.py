@@ -137,7 +137,11 @@ async def _open(target: tuple[str, int]) -> Link:
     loop = asyncio.get_running_loop()
     last: OSError = OSError("no address")
     for family, kind, protocol, _, address in await loop.getaddrinfo(*target, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
+        try:
+            sock = socket.socket(family, kind, protocol)
+        except OSError as error:  # this host lacks the family
+            last = error
+            continue
         sock.setblocking(False)
         try:
             await loop.sock_connect(sock, address)
