@@ -118,6 +118,8 @@ def drafts_of(
             continue
         missing = bool(turn.request_missing_bytes or turn.response_missing_bytes)
         ending = ending_of(turn, connection, gaps=gaps or missing)
+        if ending.at is not None:
+            _not_taken(marks, ending.at)
         draft = draft_of(connection, turn, marks, ending, ordinal, server_name)
         draft.idle_before_ns = _idle_ns(turn, quiet_since)
         if upgraded and turn.stream_id == 1:
@@ -126,6 +128,13 @@ def drafts_of(
         quiet_since = _later(quiet_since, _ends_at(draft))
     _name_the_opener(drafts, connection, settings_at)
     return drafts
+
+
+def _not_taken(marks: Marks, stopped: Mark) -> None:
+    """What came of the answer after the exchange had been given up is no part of it."""
+    for milestone in (M.RESPONSE_FIRST, M.RESPONSE_LAST):
+        if milestone in marks and marks[milestone].at > stopped.at:
+            del marks[milestone]
 
 
 def _until_close(turn: Turn, connection: Connection, marks: Marks) -> None:

@@ -62,9 +62,9 @@ class Ears:
         """Of each connection id: it speaks TLS from its first octet on."""
         self.encrypted &= ~self._turned_to_tls()
 
-    def hear(self, connection: int) -> Dialogue:
-        """What one connection said."""
-        said = self._hear(connection, columns=self._columns)
+    def hear(self, connection: int, *, columns: bool = True) -> Dialogue:
+        """What one connection said; its turns may be ``columns`` where that is allowed at all."""
+        said = self._hear(connection, columns=self._columns and columns)
         return self._hear(connection, columns=False) if said.unheard else said
 
     def _hear(self, connection: int, *, columns: bool) -> Dialogue:

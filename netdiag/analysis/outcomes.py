@@ -10,6 +10,7 @@ from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection, Side
 from netdiag.records.exchange import Outcome
 from netdiag.records.tls import Alert, TlsSession
+from netdiag.units import format_duration
 from netdiag.wire.icmp import IcmpError
 
 CLOSE_NOTIFY = 0
@@ -36,6 +37,9 @@ _BY_FRAME = {
 
 def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Ending:
     """The end of a turn that could be read. ``gaps``: octets of this connection are missing from the capture."""
+    gave_up = _given_up(turn, connection)
+    if gave_up is not None:
+        return gave_up
     if turn.end in _WHOLE:
         return Ending(by_status(turn.status, turn.grpc_status), _status_detail(turn))
     if turn.end is TurnEnd.UNTIL_CLOSE:
@@ -44,6 +48,26 @@ def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Endi
         code = "" if turn.error_code is None else f", error code {turn.error_code}"
         return Ending(Outcome.RESET, _BY_FRAME[turn.end] + code, _mark_of_frame(turn, connection))
     return _cut_short(turn, connection, gaps=gaps)
+
+
+_AT_ONCE_NS = 5_000_000
+"""A host answers octets for a socket that nobody has open any more as soon as they arrive."""
+
+
+def _given_up(turn: Turn, connection: Connection) -> Ending | None:
+    """The client had closed before the answer was there, and refused it with RST (RFC 9293 section 3.10.7.1): a time-out, or somebody who
+    pressed a key. One that only closed its half of the connection takes the answer."""
+    client, first, last = connection.sides.client, turn.response_first, turn.response_last
+    if client.fin_at is None or client.rst_at is None or first is None or last is None:
+        return None
+    refused_until = last.deliverable_at + (connection.client_rtt_ns or 0) + _AT_ONCE_NS
+    asked = turn.request_last is not None and turn.request_last.seen_at <= client.fin_at
+    if not (asked and client.fin_at < last.deliverable_at and first.seen_at <= client.rst_at <= refused_until):
+        return None
+    where = "before any answer" if client.fin_at < first.seen_at else "in the middle of the answer"
+    after = format_duration(last.deliverable_at - client.fin_at)
+    detail = f"closed by client {where} (it was all there {after} later)"
+    return Ending(Outcome.CLOSED_EARLY, detail, Mark(client.fin_at, client.fin_packet))
 
 
 def by_status(status: int | None, grpc_status: int | None) -> Outcome:

@@ -91,9 +91,14 @@ class Part:
             self._sealed, self._chosen = sealed(flows.buffer, segments, records, candidates, self._table.openings)
             rows = np.flatnonzero(self._chosen)
             self._row = dict(zip(self._sealed.connection[rows].tolist(), rows.tolist(), strict=True))
+        self._given_up = self._closed_before_the_end()
         self._brief, self._told = self._in_brief(flows.buffer, segments, records)
         others = self._ears.speaks & ~self._told
-        self._dialogues = {i: self._ears.hear(i) for i in np.flatnonzero(others).tolist() if i not in self._row}
+        self._dialogues = {
+            i: self._ears.hear(i, columns=not self._given_up[i])
+            for i in np.flatnonzero(others).tolist()
+            if i not in self._row
+        }
         self._asked: dict[int, Dialogue] = {}
         """Of connections told in brief: those that somebody asked for."""
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
@@ -202,19 +207,28 @@ class Part:
     def _is_told(self, i: int) -> bool:
         return i < len(self._told) and bool(self._told[i])
 
+    def _closed_before_the_end(self) -> Bool:
+        """Of each connection: its client closed before the server had sent all, and refused the rest. How its exchanges ended is not regular."""
+        client, server = (self._table.sides.take(slice(side, None, 2)) for side in (0, 1))
+        closed = (client.fin_at != NONE) & (client.rst_at > client.fin_at)
+        late: Bool = closed & (server.last_payload_at > client.fin_at)
+        return late
+
     def _in_brief(self, buffer: Buffer, segments: Segments, records: ChainedRecords) -> tuple[BriefTurns | None, Bool]:
         """The exchanges of regular HTTP connections, and of each connection that speaks whether it is one of them."""
         found: list[BriefTurns] = []
-        clear = self._ears.speaks & ~self._ears.encrypted
+        regular = ~self._given_up[: len(self._ears.speaks)]
+        clear = self._ears.speaks & ~self._ears.encrypted & regular
         if clear.any():
             from netdiag.analysis.clear import clear_turns
 
             found.append(clear_turns(buffer, segments, clear))
         keylog = self._context.keylog
-        if keylog is not None and self._ears.encrypted.any():
+        sealed = self._ears.encrypted & regular
+        if keylog is not None and sealed.any():
             from netdiag.analysis.keyed import keyed_turns
 
-            found.append(keyed_turns(buffer, segments, records, self._ears.encrypted, keylog))
+            found.append(keyed_turns(buffer, segments, records, sealed, keylog))
         told = np.zeros_like(clear)
         if not found:
             return None, told

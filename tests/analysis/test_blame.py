@@ -15,7 +15,7 @@ from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.tls import TlsSession
 from tests.support.conversation import CLIENT, MS, SERVER, Conversation
 from tests.support.http_bytes import head
-from tests.support.packets import ACK, FIN, pcap
+from tests.support.packets import ACK, FIN, RST, pcap
 from tests.support.scenarios import scenario_of
 
 GET = head("GET /a HTTP/1.1\nHost: api.example")
@@ -247,3 +247,18 @@ def test_an_address_that_was_not_reached_costs_the_call_that_had_to_try_another(
 def test_where_every_address_fails_the_call_failed() -> None:
     analysis = fallback(refusing=["2001:db8:dead::1", "203.0.113.5"])
     assert {e.outcome for e in analysis.exchanges} == {Outcome.REFUSED}
+
+
+def test_a_client_that_gave_up_before_the_answer_came() -> None:
+    talk = opened()
+    talk.client(GET)
+    talk.after(RTT_MS).acks(SERVER)
+    talk.after(10_000).say(CLIENT, b"", flags=FIN | ACK)
+    talk.after(RTT_MS).acks(SERVER)
+    talk.after(2_000).server(OK)
+    talk.after(0.1).packet(CLIENT, flags=RST)
+    analysis, found = analysed(talk)
+    assert found.outcome is Outcome.CLOSED_EARLY
+    assert found.phases[-1].name == "wait"
+    (statistics,) = analysis.statistics
+    assert (statistics.n, statistics.outcomes) == (0, {"closed_early": 1})

@@ -269,6 +269,44 @@ def test_a_capture_of_one_direction_cannot_say_that_no_answer_came(sides: dict[s
     assert "wait" not in durations_ms(exchange), "not measured, so not 0"
 
 
+LATE = whole(0, sent=21, wait=12_000, transfer=100)
+
+
+@pytest.mark.parametrize(
+    ("fin_ms", "detail", "last_phase"),
+    [
+        (10_021, "closed by client before any answer (it was all there 2.10 s later)", (PhaseName.WAIT, 10_000)),
+        (
+            12_051,
+            "closed by client in the middle of the answer (it was all there 70.0 ms later)",
+            (PhaseName.TRANSFER, 30),
+        ),
+    ],
+)
+def test_an_answer_that_its_client_did_not_wait_for_is_no_success(
+    fin_ms: float, detail: str, last_phase: tuple[PhaseName, float]
+) -> None:
+    gone = {"fin_at": at(fin_ms), "fin_packet": 7, "rst_at": at(12_121), "rst_packet": 9}
+    (exchange,) = exchanges([LATE], connection(close_reason="fin", sides={"client": gone}))
+    assert (exchange.outcome, exchange.outcome_detail, exchange.status) == (Outcome.CLOSED_EARLY, detail, 200)
+    assert (exchange.phases[-1].name, exchange.phases[-1].duration_ns / NS_PER_MS) == last_phase
+    assert exchange.ended_at == at(fin_ms)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        {"fin_at": at(100)},  # half-closed: it takes the answer
+        {"fin_at": at(100), "rst_at": at(20_000)},  # took it, and reset much later
+        {"fin_at": at(12_200), "rst_at": at(12_201)},  # closed after the answer
+        {"rst_at": at(12_122)},
+    ],
+)
+def test_who_takes_the_whole_answer_has_not_given_up(client: dict[str, int]) -> None:
+    (exchange,) = exchanges([LATE], connection(close_reason="fin", sides={"client": client}))
+    assert (exchange.outcome, exchange.ended_at) == (Outcome.OK, at(12_121))
+
+
 FIN_300 = {"fin_at": at(300), "fin_packet": 9}
 UNTIL_CLOSE = whole(0, sent=21, end=TurnEnd.UNTIL_CLOSE)
 
