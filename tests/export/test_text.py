@@ -58,7 +58,7 @@ def test_ascii_is_ascii(name: str) -> None:
     assert text(made(name), ascii_only=True).isascii()
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(width=st.integers(20, 250), name=st.sampled_from(FABRICATED), ascii_only=st.booleans())
 def test_no_line_is_wider_than_the_terminal(width: int, name: str, ascii_only: bool) -> None:
     for line in report(made(name), width=width, ascii_only=ascii_only):
