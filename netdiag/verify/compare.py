@@ -170,6 +170,8 @@ _HTTP_PORTS = frozenset({"80", "443", "591", "3128", "3132", "5985", "8080", "80
 def _message_reason(a: ConnectionFacts, mine: int, other: int, same_kinds: bool) -> str | None:
     if mine and not other and _HTTP_PORTS.isdisjoint(end.rpartition(":")[2] for end in a.pair):
         return "tshark chooses the dissector by port, netdiag by content"
+    if mine > other and a.tunnels:
+        return "inside a tunnel on a stream of HTTP/2, where tshark does not look"
     if mine > other:
         return "tshark lists only what its reassembly completes; netdiag also lists what a gap or the capture's end cut"
     if mine < other and same_kinds:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from netdiag.protocols.http1_head import CUT_MARK
 from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
+from netdiag.records.exchange import CONNECT
 
 Pair = tuple[str, str]
 """Both endpoints of a connection as ``address:port``, sorted, so that it does not matter who is the client."""
@@ -37,6 +38,8 @@ class ConnectionFacts:
     """It ended with FIN or RST."""
     jumbo: bool = False
     """It has packets above 64 KiB, whose IP header gives no length."""
+    tunnels: bool = False
+    """Streams of HTTP/2 on it are tunnels (CONNECT)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +70,7 @@ def facts_of(analysis: Analysis) -> CaptureFacts:
         place = places.get(exchange.connection_id) if exchange.connection_id is not None else None
         if place is None:
             continue
+        place.tunnels |= exchange.method == CONNECT and exchange.protocol == "h2"
         if exchange.method is not None:
             target = exchange.path or exchange.authority or ""
             place.requests[exchange.method, target.removesuffix(CUT_MARK)] += 1

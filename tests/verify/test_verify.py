@@ -53,6 +53,12 @@ def test_a_request_that_the_witness_lists_twice_is_of_a_known_kind():
     assert "again" in (result.differences[0].reason or "")
 
 
+def test_requests_inside_tunnels_of_http2_are_of_a_known_kind():
+    result = verify(capture(requests=Counter({("GET", "/"): 2}), tunnels=True), capture(), witness="w")
+    assert not result.unexplained
+    assert "tunnel" in (result.differences[0].reason or "")
+
+
 def test_a_connection_more_is_reported():
     more = capture()
     more.connections.append(ConnectionFacts(pair=PAIR))
