@@ -252,7 +252,7 @@ def test_hostile_text_reaches_no_terminal(payload: str) -> None:
         line.plain.encode("utf-8")
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.text(st.characters(exclude_categories=()), max_size=40))
 def test_any_text_reaches_no_terminal(payload: str) -> None:
     for line in report(with_hostile_text(payload), width=80):
@@ -260,7 +260,7 @@ def test_any_text_reaches_no_terminal(payload: str) -> None:
         assert line.cell_len <= 80
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["dns", "tcp", "tls", "send", "wait", "transfer", "-"]), st.integers(0, 10**6)),
