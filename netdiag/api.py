@@ -47,15 +47,18 @@ def analyze(
     keylog: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     jobs: int | None = None,
+    in_full: bool = False,
 ) -> Analysis:
     """Split every request of a capture file into its phases.
 
     ``path`` is a file name, ``-`` for standard input, or an open binary file. ``keylog`` is a TLS key log (SSLKEYLOGFILE format); secrets
     embedded in a pcapng are used in any case. Raises ``CaptureFileError`` when the file is no capture netdiag reads and ``KeyLogError``
     when the key log cannot be opened; damaged traffic is in the result's ``anomalies``. ``jobs`` threads share the work on a large
-    capture (by default as many as there are processors, four at most, and one where memory is dear); the result is the same.
+    capture (by default as many as there are processors, four at most, and one where memory is dear); the result is the same. So it is with
+    ``in_full``, for whoever is going to ask for every connection and exchange: what these say is then worked out at once.
     """
-    return _with_retries(_analyze(path, None if keylog is None else _read_keylog(keylog), progress, jobs))
+    given = None if keylog is None else _read_keylog(keylog)
+    return _with_retries(_analyze(path, given, progress, jobs, in_full=in_full))
 
 
 def probe(
@@ -180,7 +183,7 @@ def verify(path: str | os.PathLike[str], *, keylog: str | os.PathLike[str] | Non
 
     if os.fspath(path) == "-":
         raise UsageError("standard input cannot be read once more by tshark; give a file")
-    ours = facts.facts_of(analyze(path, keylog=keylog))
+    ours = facts.facts_of(analyze(path, keylog=keylog, in_full=True))
     theirs = tshark.witness(os.fspath(path), keylog=None if keylog is None else os.fspath(keylog))
     return compare.verify(ours, theirs, witness=f"tshark {tshark.version()}")
 
@@ -227,7 +230,7 @@ def _joined(measurement: Measurement) -> Analysis:
     recording, captured = measurement.recording, measurement.captured
     if captured is None:
         return without_packets(recording, _source_without_packets(measurement))
-    analysis = _analyze(captured.path, recording.keylog, None)
+    analysis = _analyze(captured.path, recording.keylog, None, in_full=True)
     source = dataclasses.replace(
         analysis.source,
         kind="probe",
@@ -269,7 +272,7 @@ def _analysed_command(observation: Observation) -> Analysis:
     from netdiag.analysis.selection import Filter, select
 
     captured = observation.captured
-    analysis = _with_retries(_analyze(captured.path, observation.keylog, None))
+    analysis = _with_retries(_analyze(captured.path, observation.keylog, None, in_full=True))
     randoms = {random.hex() for random in _all_keys(observation.keylog, []).secrets}
     own = of_program(analysis.connections, observation.connections, randoms)
     known = bool(observation.connections or randoms)
@@ -312,7 +315,12 @@ def _source_without_packets(measurement: Measurement) -> Source:
 
 
 def _analyze(
-    path: str | os.PathLike[str] | BinaryIO, given: bytes | None, progress: Progress | None, jobs: int | None = None
+    path: str | os.PathLike[str] | BinaryIO,
+    given: bytes | None,
+    progress: Progress | None,
+    jobs: int | None = None,
+    *,
+    in_full: bool = False,
 ) -> Analysis:
     with open_capture(path) as capture, seldom():
         secrets: list[KeyLog] = []
@@ -330,6 +338,7 @@ def _analyze(
             run=run,
             storage=Spill(capture.buffer),
             size_bytes=capture.size_bytes,
+            in_full=in_full,
         )
         return _conclude(capture, found, secrets[0] if secrets else KeyLog())
 

@@ -29,7 +29,7 @@ from netdiag.wire.flows import Flows
 from netdiag.wire.icmp import IcmpError
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
-from netdiag.wire.tables import NONE, Bool, Buffer, Segments
+from netdiag.wire.tables import NONE, Bool, Buffer, Int64, Segments
 from netdiag.wire.tls_records import ChainedRecords, chain
 from netdiag.wire.transmissions import transmissions
 
@@ -71,6 +71,8 @@ class Context:
     """Those in DNS answers."""
     refusals: Mapping[int, IcmpError]
     """What the network said about connections, by id."""
+    in_full: bool = False
+    """Nothing is told in brief: everything is going to be asked for."""
 
 
 class Part:
@@ -94,11 +96,7 @@ class Part:
         self._given_up = self._closed_before_the_end()
         self._brief, self._told = self._in_brief(flows.buffer, segments, records)
         others = self._ears.speaks & ~self._told
-        self._dialogues = {
-            i: self._ears.hear(i, columns=not self._given_up[i])
-            for i in np.flatnonzero(others).tolist()
-            if i not in self._row
-        }
+        self._dialogues = {i: self._hear(i) for i in np.flatnonzero(others).tolist() if i not in self._row}
         self._asked: dict[int, Dialogue] = {}
         """Of connections told in brief: those that somebody asked for."""
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
@@ -201,7 +199,7 @@ class Part:
         if not self._is_told(i):
             return self._dialogues.get(i)
         if i not in self._asked:
-            self._asked[i] = self._ears.hear(i)
+            self._asked[i] = self._hear(i)
         return self._asked[i]
 
     def _is_told(self, i: int) -> bool:
@@ -209,22 +207,36 @@ class Part:
 
     def _closed_before_the_end(self) -> Bool:
         """Of each connection: its client closed before the server had sent all, and refused the rest. How its exchanges ended is not regular."""
-        client, server = (self._table.sides.take(slice(side, None, 2)) for side in (0, 1))
-        closed = (client.fin_at != NONE) & (client.rst_at > client.fin_at)
-        late: Bool = closed & (server.last_payload_at > client.fin_at)
+        sides, fin_at = self._table.sides, self._client_fin_at
+        closed = (fin_at != NONE) & (sides.rst_at[0::2] > fin_at)
+        late: Bool = closed & (sides.last_payload_at[1::2] > fin_at)
         return late
+
+    @property
+    def _client_fin_at(self) -> Int64:
+        return self._table.sides.fin_at[0::2]
+
+    def _hear(self, i: int) -> Dialogue:
+        """As columns, unless an answer came after its client had closed and refused it."""
+        dialogue = self._ears.hear(i)
+        leg = dialogue.only_columns
+        if leg is None or leg.columns is None or not self._given_up[i]:
+            return dialogue
+        answered_at = leg.columns.server.deliverable_at[leg.columns.table.response_last]
+        late = (answered_at > self._client_fin_at[i]).any()
+        return self._ears.hear(i, columns=False) if late else dialogue
 
     def _in_brief(self, buffer: Buffer, segments: Segments, records: ChainedRecords) -> tuple[BriefTurns | None, Bool]:
         """The exchanges of regular HTTP connections, and of each connection that speaks whether it is one of them."""
         found: list[BriefTurns] = []
-        regular = ~self._given_up[: len(self._ears.speaks)]
-        clear = self._ears.speaks & ~self._ears.encrypted & regular
+        wanted = np.full_like(self._ears.speaks, not self._context.in_full)
+        clear = self._ears.speaks & ~self._ears.encrypted & wanted
         if clear.any():
             from netdiag.analysis.clear import clear_turns
 
             found.append(clear_turns(buffer, segments, clear))
         keylog = self._context.keylog
-        sealed = self._ears.encrypted & regular
+        sealed = self._ears.encrypted & wanted
         if keylog is not None and sealed.any():
             from netdiag.analysis.keyed import keyed_turns
 
@@ -234,7 +246,9 @@ class Part:
             return None, told
         table = type(found[0]).concat(found)
         told[table.connection] = True
-        return table, told
+        late = self._given_up[table.connection] & (table.response_last_at > self._client_fin_at[table.connection])
+        told[table.connection[late]] = False
+        return table.take(told[table.connection]), told
 
     def _server_port(self, i: int) -> int:
         return self._table.endpoints.server_port(i)

@@ -54,10 +54,12 @@ def analyse(
     run: Runner = one_by_one,
     storage: Storage | None = None,
     size_bytes: int = 0,
+    in_full: bool = False,
 ) -> Analysed:
     """Everything a capture says. ``keylog`` is asked for after the last window, when embedded secrets are known too.
 
     ``run`` may work on several windows or parts at once; ``storage`` keeps the packets of a capture of ``size_bytes`` (in memory where none is given).
+    ``in_full``: all records are going to be asked for.
     """
     kept = storage or InMemory()
     gathered = gather(windows, lambda packets, end: kept.add(packets, end / max(size_bytes, end, 1)), run)
@@ -65,7 +67,7 @@ def analyse(
     load = [partial(_group, one, gathered) for one in kept.partitions(run)]
     messages = names.in_datagrams(gathered.datagrams, gathered.buffer, gathered.reassembled)
     known = _addresses(names.resolutions(messages))
-    context = Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals={})
+    context = Context(keylog=keylog(), capture_ends_at=ends_at, addresses=known, refusals={}, in_full=in_full)
     only_by_icmp = OnlyByIcmp(gathered.icmp)
 
     def refusals(grouped: Grouped) -> dict[int, IcmpError]:

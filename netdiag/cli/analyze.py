@@ -44,6 +44,11 @@ class AnalyzeOptions:
     picture: str | None
     slo: str | None
 
+    @property
+    def asks_for_all(self) -> bool:
+        """Whether more is wanted than what a summary shows."""
+        return bool(self.outputs or self.filters or self.connection or self.slo or self.top == 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -233,7 +238,10 @@ def _analyse(file: Input, options: AnalyzeOptions, words: FilterWords) -> Analys
     from netdiag.stats.distribution import statistics
 
     quiet = options.json or options.jsonl
-    whole = read(file.kept or file.path, options.keylog, quiet=quiet, jobs=options.jobs, name=file.path)
+    in_full = quiet or options.asks_for_all
+    whole = read(
+        file.kept or file.path, options.keylog, quiet=quiet, jobs=options.jobs, name=file.path, in_full=in_full
+    )
     if len(options.files) == 1 and not file.from_folder:
         keep_for_good()
     chosen = words.filter(whole.source.first_at)

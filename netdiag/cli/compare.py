@@ -162,7 +162,7 @@ def _from_capture(path: str, keylog: str | None, filters: tuple[str, ...]) -> li
     from netdiag.stats.distribution import statistics
     from netdiag.stats.samples import samples
 
-    analysis = read(path, keylog)
+    analysis = read(path, keylog, in_full=True)
     chosen = parse_filters(filters).filter(analysis.source.first_at)
     part = select(analysis, chosen) if chosen else analysis
     return samples(part.exchanges, statistics(part.exchanges), analysis.connections)

@@ -30,6 +30,6 @@ def connections(file: str, keylog: str | None, filters: tuple[str, ...]) -> None
     from netdiag.export.terminal.connections import connections_table
 
     words = parse_filters(filters)
-    analysis = read(file, keylog)
+    analysis = read(file, keylog, in_full=True)
     chosen = select(analysis, words.filter(analysis.source.first_at))
     show(connections_table(chosen, width=width_of(), ascii_only=ascii_only()))

@@ -15,9 +15,16 @@ _STANDARD_INPUT = "/dev/stdin"
 
 
 def read(
-    path: str, keylog: str | None, *, quiet: bool = False, jobs: int | None = None, name: str | None = None
+    path: str,
+    keylog: str | None,
+    *,
+    quiet: bool = False,
+    jobs: int | None = None,
+    name: str | None = None,
+    in_full: bool = False,
 ) -> Analysis:
-    """Analyse a file, which the result calls ``name`` where that is given. Raises what ``netdiag.api.analyze`` raises."""
+    """Analyse a file, which the result calls ``name`` where that is given. ``in_full`` as in ``netdiag.api.analyze``, and raises what that
+    raises."""
     from dataclasses import replace
 
     from netdiag import api
@@ -27,7 +34,7 @@ def read(
 
     with progress("standard input" if path == "-" else path, quiet=quiet) as report, opened(path, report) as source:
         keep_freed_memory(path)
-        analysis = api.analyze(source, keylog=keylog, progress=report, jobs=jobs)
+        analysis = api.analyze(source, keylog=keylog, progress=report, jobs=jobs, in_full=in_full)
     called = name or path
     if called == path and (isinstance(source, str) or path == "-"):
         return analysis

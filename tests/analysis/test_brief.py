@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,12 +18,11 @@ from netdiag.analysis.pipeline import analyse
 from netdiag.capture.source import open_capture
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
-from netdiag.protocols.tls.keylog import parse_keylog
+from netdiag.protocols.tls.keylog import KeyLog, parse_keylog
 from tests.analysis.test_sealed import CAPTURES, answers
 from tests.benchmarks.big_captures import SHORT, clear_text, repeat, secrets_of, template
 from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
 from tests.support.conversation import Conversation
-from tests.support.heard import nothing_in_brief
 from tests.support.http_bytes import head
 from tests.support.public_captures import folder, index, keylog_of
 from tests.support.tools import needs_public_captures
@@ -52,6 +53,16 @@ def assert_told_as_heard(part: Part) -> None:
     told = part.facts().exchanges
     places = zip(told.connection.tolist(), told.position.tolist(), strict=True)
     assert said(told) == said(marks_of_drafts([part.draft(*place) for place in places]))
+
+
+def test_nothing_is_told_where_everything_is_going_to_be_asked_for() -> None:
+    talk = Conversation().opens(rtt_ms=20)
+    talk.client(GET)
+    talk.after(50).server(OK)
+    flows = talk.closes().wire().flows
+    told, heard = (Part(flows, 0, replace(CONTEXT, in_full=in_full)) for in_full in (False, True))
+    assert (is_told(told), is_told(heard)) == (True, False)
+    assert said(told.facts().exchanges) == said(heard.facts().exchanges)
 
 
 def is_told(part: Part) -> bool:
@@ -122,36 +133,38 @@ def test_a_connection_whose_beginning_was_not_captured_is_told() -> None:
     assert_told_as_heard(part)
 
 
-def everything(path: Path, keylog: bytes = b"") -> tuple[object, ...]:
+def everything(path: Path, keylog: bytes = b"", *, in_full: bool = False) -> tuple[object, ...]:
     with open_capture(str(path)) as capture:
-        found = analyse(capture.windows(), keylog=lambda: parse_keylog(b"\n".join([keylog, *capture.secrets])))
+        keys = partial(_keys, keylog, capture.secrets)
+        found = analyse(capture.windows(), keylog=keys, in_full=in_full)
         return plain(list(found.exchanges)), plain(list(found.connections)), found.opened, *answers(found)
 
 
-def assert_as_heard(path: Path, monkeypatch: pytest.MonkeyPatch, keylog: bytes = b"") -> None:
-    told = everything(path, keylog)
-    with monkeypatch.context() as patch:
-        patch.setattr(Part, "_in_brief", nothing_in_brief)
-        assert everything(path, keylog) == told
+def _keys(given: bytes, embedded: list[bytes]) -> KeyLog:
+    return parse_keylog(b"\n".join([given, *embedded]))
 
 
-def test_many_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def assert_as_heard(path: Path, keylog: bytes = b"") -> None:
+    assert everything(path, keylog, in_full=True) == everything(path, keylog)
+
+
+def test_many_are_as_they_are_heard(tmp_path: Path) -> None:
     """Event streams and plain answers over many connections: the whole analysis, and its statistics."""
     path = tmp_path / "clear.pcap"
     repeat([clear_text()], 40, path, spread_s=1)
-    assert_as_heard(path, monkeypatch)
+    assert_as_heard(path)
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
-def test_own_captures_are_as_they_are_heard(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_as_heard(path, monkeypatch)
+def test_own_captures_are_as_they_are_heard(path: Path) -> None:
+    assert_as_heard(path)
 
 
 def test_many_with_keys_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "keyed.pcap"
     repeat([template(one) for one in CAPTURES if one.stem in SHORT], 60, path, spread_s=1)
     keylog = b"\n".join(secrets_of(one) for one in CAPTURES)
-    assert_as_heard(path, monkeypatch, keylog)
+    assert_as_heard(path, keylog)
     told = everything(path, keylog)
     for name, size in (("BATCH_BYTES", 3_000), ("MOST_BYTES", 6_000)):
         with monkeypatch.context() as patch:
@@ -161,12 +174,12 @@ def test_many_with_keys_are_as_they_are_heard(tmp_path: Path, monkeypatch: pytes
 
 @needs_public_captures
 @pytest.mark.slow
-def test_public_captures_are_as_they_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_captures_are_as_they_are_heard() -> None:
     compared = 0
     for name in index():
         keys = keylog_of(name)
         try:
-            assert_as_heard(folder() / name, monkeypatch, b"" if keys is None else keys.read_bytes())
+            assert_as_heard(folder() / name, b"" if keys is None else keys.read_bytes())
             compared += 1
         except NetdiagError:
             continue

@@ -14,7 +14,6 @@ import pytest
 from netdiag import api
 from netdiag.analysis import multiplexed
 from netdiag.analysis.multiplexed import Multiplexed
-from netdiag.analysis.part import Part
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.lab.builder.output import record
@@ -25,7 +24,6 @@ from netdiag.protocols.http2.columns import regular as h2_regular
 from netdiag.protocols.tls.direction import Direction
 from netdiag.records.exchange_table import outcome_counts, slowest
 from netdiag.stats.distribution import statistics
-from tests.support.heard import nothing_in_brief
 from tests.support.public_captures import folder, index, keylog_of
 from tests.support.tools import needs_public_captures
 
@@ -66,7 +64,6 @@ def columns_for_all() -> Iterator[Ways]:
         patch.setattr(h2_either, "WORTH_BYTES", 0)
         patch.setattr(h2_either, "WORTH_REQUESTS", 0)
         patch.setattr(h2_regular, "decode", ways.decode)
-        patch.setattr(Part, "_in_brief", nothing_in_brief)
         yield ways
 
 
@@ -75,12 +72,11 @@ def one_by_one() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h2_either, "WORTH_BYTES", 1 << 60)
         patch.setattr(Direction, "_straight_protection", lambda self: None)
-        patch.setattr(Part, "_in_brief", nothing_in_brief)
         yield
 
 
 def everything(path: Path, keylog: Path | None = None) -> tuple[Any, ...]:
-    found = api.analyze(path, keylog=keylog)
+    found = api.analyze(path, keylog=keylog, in_full=True)
     tables = (found.connections, found.resolutions, found.exchanges, found.anomalies)
     by_columns, by_records = statistics(found.exchanges), statistics(list(found.exchanges))
     assert plain(by_columns) == plain(by_records)
@@ -122,7 +118,7 @@ def test_what_is_known_of_them_can_be_sent_elsewhere_and_records_made_there(monk
 
     monkeypatch.setattr(multiplexed, "Multiplexed", Noted)
     with columns_for_all():
-        api.analyze(next(path for path in CAPTURES if path.stem == "h2-several-streams"))
+        api.analyze(next(path for path in CAPTURES if path.stem == "h2-several-streams"), in_full=True)
     (here,) = made
     there = Multiplexed.__new__(Multiplexed)
     there.__dict__.update(pickle.loads(pickle.dumps(here.__dict__)))  # noqa: S301 (what was just written)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from netdiag.analysis.dialogue import Dialogue
 from netdiag.analysis.gather import gather
 from netdiag.analysis.hearing import hear_all
-from netdiag.analysis.part import Part
 from netdiag.capture.source import open_capture
 from netdiag.protocols.tls.keylog import merge_keylogs
 from netdiag.protocols.turn import Turn
@@ -18,7 +15,6 @@ from netdiag.records.connection import Connection
 from netdiag.wire.connections import track
 from netdiag.wire.measure import measure
 from netdiag.wire.segments import segment
-from netdiag.wire.tables import Bool
 from netdiag.wire.tls_records import chain
 
 
@@ -49,8 +45,3 @@ def heard(path: Path, keylog: Path | None = None) -> list[Heard]:
         ports = {c.id: c.server.port for c in connections}
         dialogues = hear_all(gathered.buffer, segments, records, ports, keys or None)
         return [Heard(c, dialogues.get(c.id)) for c in connections]
-
-
-def nothing_in_brief(part: Part, *tables: object) -> tuple[None, Bool]:
-    """In place of ``Part._in_brief``: every connection is heard."""
-    return None, np.zeros_like(part._ears.speaks)
