@@ -78,7 +78,7 @@ def _connection(result: _Sheet, where: str, a: ConnectionFacts, b: ConnectionFac
 def _dns(result: _Sheet, ours: CaptureFacts, theirs: CaptureFacts) -> None:
     for (name, frame), mine, other in _counts(ours.names, theirs.names):
         if other:
-            reason = _MALFORMED if frame in result.malformed else None
+            reason = _MALFORMED if frame in result.malformed else _REPEATED if frame in theirs.repeated else None
             if not _ORDINARY_NAME.fullmatch(name):
                 reason = "a damaged or empty question, or octets in it that netdiag escapes (RFC 4343)"
             _note(result, "dns", f"frame {frame} {name}", mine, other, reason)
@@ -106,6 +106,7 @@ def _plain(value: Any) -> Any:
 
 
 _MALFORMED = "tshark itself calls the packet malformed"
+_REPEATED = "an answer that tshark itself calls a repetition: the name was resolved by the first"
 _ORDINARY_NAME = re.compile(r"[a-z0-9._-]+")
 
 
@@ -141,12 +142,19 @@ def _handshake_reason(name: str, a: ConnectionFacts) -> str | None:
 def _hello_reason(name: str, a: ConnectionFacts, b: ConnectionFacts, result: _Sheet) -> str | None:
     if name.endswith("_packet") and getattr(a, name) is not None and getattr(a, name) > getattr(b, name):
         return "octets before the hello's last were missing until netdiag's frame"
+    if name.endswith("_packet") and _same_time(a, b, name.removesuffix("packet") + "at"):
+        return "the packet was captured twice, and each names another copy"
     if name == "server_hello_packet" and a.server_hello_packet is None and b.tls_version is None:
         return "a ServerHello of no version of TLS"
     frame = b.client_hello_packet if name.startswith(("client", "sni", "alpn")) else b.server_hello_packet
     if getattr(a, name) is None and frame in result.malformed:
         return _MALFORMED
     return None
+
+
+def _same_time(a: ConnectionFacts, b: ConnectionFacts, name: str) -> bool:
+    mine, other = getattr(a, name), getattr(b, name)
+    return mine is not None and other is not None and abs(mine - other) <= _TIME_SLACK_NS
 
 
 def _request_reason(a: ConnectionFacts, b: ConnectionFacts) -> str | None:

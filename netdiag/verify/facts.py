@@ -30,6 +30,8 @@ class ConnectionFacts:
     cipher_suite: int | None = None
     client_hello_packet: int | None = None
     server_hello_packet: int | None = None
+    client_hello_at: int | None = None
+    server_hello_at: int | None = None
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(method, target) of every request that could be read."""
     statuses: Counter[int] = field(default_factory=Counter)
@@ -52,6 +54,8 @@ class CaptureFacts:
     """(name, frame) of every DNS answer over UDP, names in lower case without the final dot."""
     malformed: set[int] = field(default_factory=set)
     """Frames that the witness itself calls malformed."""
+    repeated: set[int] = field(default_factory=set)
+    """Frames with an answer that the witness itself calls a repetition of one before."""
     damaged: bool = False
     """The file itself is cut or damaged."""
 
@@ -98,6 +102,7 @@ def _of_connection(connection: Connection) -> ConnectionFacts:
     tls = connection.tls
     if tls is not None:
         facts.client_hello_packet, facts.server_hello_packet = tls.client_hello_packet, tls.server_hello_packet
+        facts.client_hello_at, facts.server_hello_at = tls.client_hello_at, tls.server_hello_at
         facts.sni, facts.tls_version = tls.sni, tls.version
         facts.alpn_offered = tls.alpn_offered if tls.client_hello_packet is not None else None
     return facts

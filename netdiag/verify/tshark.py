@@ -23,8 +23,8 @@ _FIELDS = (
     "tcp.flags", "tcp.len", "tls.handshake.type", "tls.handshake.extensions_server_name", "tls.handshake.extensions_alpn_str",
     "tls.handshake.version", "tls.handshake.extensions.supported_version", "tls.handshake.random", "http.request.method",
     "http.request.uri", "http.response.code", "http2.headers.method", "http2.headers.path", "http2.headers.authority",
-    "http2.headers.status", "udp.srcport", "dns.qry.name", "dns.flags.response", "dns.flags.opcode", "icmp.type", "icmpv6.type",
-    "frame.protocols", "_ws.malformed",
+    "http2.headers.status", "udp.srcport", "dns.qry.name", "dns.flags.response", "dns.flags.opcode", "dns.retransmit_response",
+    "icmp.type", "icmpv6.type", "frame.protocols", "_ws.malformed",
 )  # fmt: skip
 _SYN, _ACK, _RST = 2, 16, 4
 _CLIENT_HELLO, _SERVER_HELLO = "1", "2"
@@ -116,6 +116,8 @@ def _take(row: dict[str, str], streams: dict[int, _Stream], facts: CaptureFacts)
     if answers and row["udp.srcport"] == "53" and not _is_error_report(row):
         name = _first(row["dns.qry.name"]).rstrip(".").lower()
         facts.names["" if name == "<root>" else name, int(row["frame.number"])] += 1
+        if row["dns.retransmit_response"]:
+            facts.repeated.add(int(row["frame.number"]))
     if not row["tcp.stream"] or _is_error_report(row):
         return
     number = int(_last(row["tcp.stream"]))
@@ -153,6 +155,7 @@ def _hellos(row: dict[str, str], stream: _Stream) -> None:
     types, facts = row["tls.handshake.type"].split(_AGGREGATOR), stream.facts
     if _CLIENT_HELLO in types and facts.client_hello_packet is None:
         facts.client_hello_packet = int(row["frame.number"])
+        facts.client_hello_at = _nanoseconds(row["frame.time_epoch"])
         facts.sni = _first(row["tls.handshake.extensions_server_name"]) or None
         alpn = row["tls.handshake.extensions_alpn_str"]
         facts.alpn_offered = tuple(alpn.split(_AGGREGATOR)) if alpn else ()
@@ -162,6 +165,7 @@ def _hellos(row: dict[str, str], stream: _Stream) -> None:
         and _RETRY_RANDOM not in row["tls.handshake.random"]
     ):
         facts.server_hello_packet = int(row["frame.number"])
+        facts.server_hello_at = _nanoseconds(row["frame.time_epoch"])
         chosen = row["tls.handshake.extensions.supported_version"] if _CLIENT_HELLO not in types else ""
         legacy = row["tls.handshake.version"].split(_AGGREGATOR)
         value = int(_last(chosen) or legacy[types.index(_SERVER_HELLO) if len(legacy) == len(types) else 0] or "0", 16)

@@ -14,7 +14,8 @@ from netdiag.errors import CaptureFileError, ToolMissing
 from netdiag.verify.compare import verify
 from netdiag.verify.facts import CaptureFacts, ConnectionFacts, facts_of
 from netdiag.verify.tshark import witness
-from tests.support.packets import TcpTalk, pcap, tcp_conversation
+from tests.support.dns_bytes import a, answer, message, pointer
+from tests.support.packets import TcpTalk, pcap, tcp_conversation, timed, udp_frame
 from tests.support.public_captures import folder, keylog_of
 from tests.support.tools import needs_public_captures, needs_tshark, public_truth
 
@@ -73,6 +74,35 @@ def test_a_connection_made_again_with_the_same_number_is_of_a_known_kind():
     assert {d.field for d in result.differences} == {"connections", "incarnations"}
     assert not result.unexplained
     assert verify(capture(), twice, witness="w").unexplained
+
+
+def test_another_copy_of_a_hello_captured_twice_is_of_a_known_kind():
+    mine, theirs = capture(client_hello_at=5_000), capture(client_hello_packet=5, client_hello_at=5_000)
+    assert not verify(mine, theirs, witness="w").unexplained
+    theirs.connections[0].client_hello_at = 9_000_000
+    assert verify(mine, theirs, witness="w").unexplained
+
+
+def test_an_answer_that_the_witness_calls_repeated_is_of_a_known_kind():
+    theirs = capture()
+    theirs.names["a.test", 9] += 1
+    assert verify(capture(), theirs, witness="w").unexplained
+    theirs.repeated.add(9)
+    assert not verify(capture(), theirs, witness="w").unexplained
+
+
+@pytest.mark.tshark
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_a_question_asked_and_answered_twice_is_no_difference(tmp_path):
+    """The resolver's second try and the server's second answer: one resolution."""
+    ask, reply = message("twice.test"), answer("twice.test", a(pointer(12), "192.0.2.7"))
+    asks = [udp_frame(ask) for _ in range(2)]
+    replies = [udp_frame(reply, source=("10.0.0.53", 53), destination=("10.0.0.1", 40000)) for _ in range(2)]
+    file = tmp_path / "twice.pcap"
+    file.write_bytes(pcap(timed([*asks, *replies], step_ns=1_200_000_000)))
+    result = verify(facts_of(api.analyze(str(file))), witness(str(file)), witness="tshark")
+    assert not result.unexplained
+    assert result.agreed["dns"] == 1
 
 
 def test_a_target_with_blanks_is_of_a_known_kind():
