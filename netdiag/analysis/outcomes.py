@@ -236,7 +236,7 @@ def ending_without_a_turn(
     return None
 
 
-_PATIENCE_NS = 1_000_000_000
+PATIENCE_NS = 1_000_000_000
 """The first retransmission timeout of a SYN (RFC 6298 section 2.1): with less silence than this at the end, nothing has failed yet."""
 
 
@@ -246,7 +246,7 @@ def _unanswered_syn(connection: Connection, capture_ends_at: int) -> Ending | No
     last = last_mark(connection)
     if (
         connection.sides.client.rst_at is None
-        and capture_ends_at - connection.last_at < _PATIENCE_NS
+        and capture_ends_at - connection.last_at < PATIENCE_NS
         and not connection.syn_retries
     ):
         return Ending(Outcome.INCOMPLETE, "the capture ends before the SYN is answered", last)

@@ -102,6 +102,7 @@ class Part:
         self.connections: Rows[Connection] = Rows(len(self._table), self._connection)
         """Numbered from 0 here; their ids are the whole capture's."""
         self._multiplexed = self._by_columns()
+        self._silent = self._without_octets()
         self._own = self._drafts()
         self._own_of: dict[int, list[Draft]] = {}
         for draft in self._own:
@@ -129,6 +130,11 @@ class Part:
             openers.update((first + row, first) for row in many.waited(tables[-1]))
         if self._row:
             tables.append(self._of_sealed())
+        if self._silent.any():
+            from netdiag.analysis import silent
+
+            ends_at = self._context.capture_ends_at
+            tables.append(silent.exchanges(self._table, self._silent, self._first_id, ends_at))
         if self._brief is not None:
             from netdiag.analysis import brief
 
@@ -275,11 +281,21 @@ class Part:
 
         return {i: Multiplexed(self.connections[i], leg, self._held_up(i)) for i, leg in legs.items()}
 
+    def _without_octets(self) -> Bool:
+        """Of each connection: nothing was said on it, and the network said nothing about it."""
+        silent = np.ones(len(self), np.bool_)
+        silent[: len(self._ears.speaks)] = ~self._ears.speaks
+        refused = [i - self._first_id for i in self._context.refusals if 0 <= i - self._first_id < len(self)]
+        silent[refused] = False
+        return silent
+
     def _drafts(self) -> list[Draft]:
-        """The exchanges of all others that are not sealed."""
+        """The exchanges of all connections that are heard one by one, and of those that the network refused."""
         told = _unopened(self.connections, self._dialogues)
-        brief = set(np.flatnonzero(self._told).tolist())
-        one_by_one = (i for i in range(len(self)) if not (i in self._row or i in self._multiplexed or i in brief))
+        columns = self._silent.copy()
+        columns[: len(self._told)] |= self._told
+        columns[[*self._row, *self._multiplexed]] = True
+        one_by_one = np.flatnonzero(~columns).tolist()
         return [d for i in one_by_one for d in self._requests(i, self._dialogues.get(i), told.get(i, {}))]
 
     def _held_up(self, i: int) -> HeldUp:
