@@ -24,6 +24,9 @@ FAST_NS = 20_000_000
 """A retransmission this soon after a duplicate ACK was caused by it, at the sender (as Wireshark)."""
 MIN_RTO_NS = 180_000_000
 """Linux waits at least 200 ms; less a little for its timer's granularity."""
+_REORDERING_SHARE = 4
+"""A retransmission comes a round trip after what left the hole, and the least one measured has some waiting in it that this one may lack. As
+a sender that knows no better does not expect more reordering than a quarter of it (RFC 8985 section 6.2), nothing is lost by a quarter less."""
 _COUNTED = 1000
 """Two packets of one burst have identifications no further apart."""
 
@@ -168,7 +171,7 @@ def _reordered(flows: Flows, fills: Fills, rows: Int64, rtt_ns: Int64, numbering
     after = np.array([fills.first_hole[row].after_row for row in filling.tolist()], np.int64)
     place = np.searchsorted(rows, filling)
     at, identification = flows.packets.captured_at, flows.packets.ip_id
-    soon = at[filling] - at[after] < rtt_ns[place]
+    soon = at[filling] - at[after] < rtt_ns[place] - rtt_ns[place] // _REORDERING_SHARE
     ahead = (identification[filling] - identification[after]).astype(np.int16).astype(np.int64)
     numbered = (identification[filling] > 0) & (identification[after] > 0) & numbering[flows.stream[filling]]
     counted = numbered & (ahead != 0) & (np.abs(ahead) < _COUNTED)

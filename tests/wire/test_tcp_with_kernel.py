@@ -32,6 +32,9 @@ pytestmark = [pytest.mark.netns, pytest.mark.skipif(_REASON is not None, reason=
 PORT = "8000"
 NOT_COUNTED = 0.5
 """Dropped packets per connection that no count can show, at most: SYN-ACKs, and last packets."""
+MISTOLD = 0.01
+"""Of the packets that filled holes, at most: the server's side is captured too, and on a busy machine its tcpdump may take packets in another
+order than they left."""
 SERVE = """
 import socket, sys, threading, time
 def serve(peer):
@@ -140,8 +143,11 @@ def test_losses_are_counted_and_named_as_the_sender_and_the_link_do(tmp_path: Pa
     assert 0 <= difference <= max(2, 0.06 * kernel["RetransSegs"])
     fast, spurious = total(at_server, SERVER, "fast_retransmissions"), kernel["TCPDSACKRecv"]
     assert abs(fast - kernel["TCPFastRetrans"]) <= 0.2 * kernel["RetransSegs"] + spurious
+    # On a busy machine the link itself may reorder, hence not simply none.
+    told = told_beside_the_senders_side(done, at_client)
+    assert told[True, True] > 20
+    assert told[True, False] + told[False, True] <= MISTOLD * told.total()
     for seen in (at_server, at_client):
-        assert total(seen, SERVER, "out_of_order_segments") == 0
         assert total(seen, CLIENT, "out_of_order_segments") == 0
         assert total(seen, SERVER, "missing_bytes") == 0
     assert 0 <= done.dropped("down") - total(at_client, SERVER, "unseen_packets") <= NOT_COUNTED * 12
@@ -173,6 +179,18 @@ def unnumbered(seen: Wire) -> Wire:
     return Wire(replace(seen.packets, ip_id=np.zeros_like(seen.packets.ip_id)), seen.buffer)
 
 
+def told_beside_the_senders_side(done: Run, seen: Wire) -> Counter[tuple[bool, bool]]:
+    """Of the packets that filled holes at the client: whether the server had sent their octets before, and whether they are told so."""
+    sent = done.at_server.flows.sequence
+    sent_again = dict(zip(identities(done.at_server), (sent.begin < sent.edge).tolist(), strict=True))
+    received = identities(done.at_client)
+    found = transmissions(seen.flows)
+    kinds = dict(zip(found.resent.rows.tolist(), found.resent.kinds.tolist(), strict=True))
+    # tcpdump may miss some on a busy machine.
+    known = [row for row in found.fills.first_hole if received[row] in sent_again]
+    return Counter((sent_again[received[row]], kinds[row] != SegmentKind.OUT_OF_ORDER) for row in known)
+
+
 def identities(seen: Wire) -> list[tuple[int, ...]]:
     packets = seen.flows.packets
     return list(
@@ -184,15 +202,6 @@ def identities(seen: Wire) -> list[tuple[int, ...]]:
 def test_what_fills_a_hole_was_sent_again_or_overtaken_as_the_senders_side_shows(stamps: bool, tmp_path: Path) -> None:
     path = {"rtt_ms": 30, "down": {"reorder": 0.03, "reorder_ms": 6, "loss": 0.02}, "seed": 3}
     done = run(tmp_path, path, 12, BULK, stamps=stamps)
-    sent = done.at_server.flows.sequence
-    sent_again = dict(zip(identities(done.at_server), (sent.begin < sent.edge).tolist(), strict=True))
-    received = identities(done.at_client)
-    found = transmissions(unnumbered(done.at_client).flows)
-    kinds = dict(zip(found.resent.rows.tolist(), found.resent.kinds.tolist(), strict=True))
-    known = [
-        row for row in found.fills.first_hole if received[row] in sent_again
-    ]  # tcpdump may miss some on a busy machine
-    told = Counter((sent_again[received[row]], kinds[row] != SegmentKind.OUT_OF_ORDER) for row in known)
+    told = told_beside_the_senders_side(done, unnumbered(done.at_client))
     assert min(told[True, True], told[False, False]) > 20
-    # Without time stamps, a timer that goes off just after new data was sent looks like reordering.
-    assert told[True, False] + told[False, True] <= (0 if stamps else 0.02 * told.total())
+    assert told[True, False] + told[False, True] <= MISTOLD * told.total()
