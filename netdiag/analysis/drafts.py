@@ -52,8 +52,9 @@ class Draft:
 
     def exchange(self, id: int, opener_id: int | None = None) -> Exchange:
         """The record under its id."""
-        breakdown = split(self.marks, ended=self.ended)
-        if self.held_up is not None:
+        disturbed = self.held_up is not None and not self.held_up.never
+        breakdown = split(self.marks, ended=self.ended, held_ns=None if disturbed or self.held_up is None else 0)
+        if self.held_up is not None and disturbed:
             breakdown = breakdown._replace(phases=self.held_up.laid_over(breakdown.phases))
         path_ns, think_ns = self._wait_shares_ns(breakdown)
         turn, held, windows = self.turn or NOTHING_READ, self.held_up, self.windows

@@ -45,14 +45,17 @@ class HeldUp:
         self._none = low == high
         self._receipts = receipts.of(connection_id)
 
+    @property
+    def never(self) -> bool:
+        """Nothing was held up, ever."""
+        return bool(self._none)
+
     def loss_ns(self, started_at: int, ended_at: int) -> int:
         """Time in the interval during which octets waited for lost ones, or were themselves lost on their way from the capture point."""
         return self._overlap_ns(_LOSS, started_at, ended_at)
 
     def laid_over(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
         """The phases, each with how much of it is loss, and how much its sender was stopped by its peer's window."""
-        if self._none:
-            return tuple(replace(phase, loss_ns=0, window_ns=0) for phase in phases)
         return tuple(self._laid_over(phase, phase.started_at, phase.ended_at) for phase in phases)
 
     def _laid_over(self, phase: Phase, started_at: int, ended_at: int) -> Phase:

@@ -77,8 +77,10 @@ _METHOD_RANK = {Method.EXACT: 0, Method.GRAMMAR: 1, Method.INFERRED: 2, Method.B
 _CLOCK_RANK = {Clock.WIRE: 0, Clock.KERNEL: 1, Clock.APPLICATION: 2}
 
 
-def split(marks: Marks, *, ended: Mark | None = None) -> Breakdown:
+def split(marks: Marks, *, ended: Mark | None = None, held_ns: int | None = None) -> Breakdown:
     """Split one exchange.
+
+    ``held_ns`` becomes each phase's ``loss_ns`` and ``window_ns``: 0 where nothing was held up, None where that is not known (yet).
 
     ``ended`` is the event that ended the exchange where that is not its last octet: a reset, a time-out, the end of the capture. The
     phase that was going on stops there. Without it the exchange ends with its answer, even if the request's octets go on after it;
@@ -96,7 +98,7 @@ def split(marks: Marks, *, ended: Mark | None = None) -> Breakdown:
         ends = _ends(rule, marks, stop if rule is going_on else None)
         if ends is None:
             continue
-        phase = _span(rule, marks[rule.start], ends, cursor, ended_at)
+        phase = _span(rule, marks[rule.start], ends, cursor, ended_at, held_ns)
         phases.append(phase)
         cursor = phase.ended_at
     total_ns = ended_at - started_at
@@ -136,7 +138,7 @@ def _ends(rule: Rule, marks: Marks, stop: Mark | None) -> Mark | None:
     return min([end, *limits], key=_instant)
 
 
-def _span(rule: Rule, start: Mark, end: Mark, cursor: int, ended_at: int) -> Phase:
+def _span(rule: Rule, start: Mark, end: Mark, cursor: int, ended_at: int, held_ns: int | None) -> Phase:
     begins = min(max(min(start.at, end.at), cursor), ended_at)
     ends = min(max(end.at, begins), ended_at)
     duration_ns = ends - begins
@@ -154,4 +156,6 @@ def _span(rule: Rule, start: Mark, end: Mark, cursor: int, ended_at: int) -> Pha
         hi_ns=hi_ns,
         first_packet=start.packet if start.at <= end.at else end.packet,
         last_packet=end.packet,
+        loss_ns=held_ns,
+        window_ns=held_ns,
     )
