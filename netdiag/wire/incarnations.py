@@ -31,9 +31,10 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
     other_isn = np.zeros(syn.size, np.bool_)
     other_isn[1:] = seq[1:] != seq[:-1]
     starts[syn[again & same_way & other_isn]] = True
-    for place in np.flatnonzero(again & same_way & ~other_isn).tolist():
-        later = packets.captured_at[rows[place]] > packets.captured_at[rows[place - 1]]
-        starts[syn[place]] = later and _closed_between(packets, order, int(syn[place - 1]), int(syn[place]))
+    same = np.flatnonzero(again & same_way & ~other_isn)
+    if same.size:
+        later = packets.captured_at[rows[same]] > packets.captured_at[rows[same - 1]]
+        starts[syn[same]] = later & _closed_between(packets, order, syn[same - 1], syn[same])
     bounds = np.append(np.flatnonzero(new), len(order))
     for group in distinct(pair[(again & ~same_way) | (~again & ~new[syn])]).tolist():
         first, last = np.searchsorted(pair, (group, group + 1)).tolist()
@@ -41,30 +42,30 @@ def incarnation_starts(packets: Packets, order: Int64, new: Bool) -> Bool:
     return starts
 
 
-def _closed_between(packets: Packets, order: Int64, begin: int, end: int) -> bool:
-    """Whether a connection was established and ended between two rows."""
-    rows = order[begin:end]
-    return _Agreement(packets, rows).within(0, len(rows)) and bool((packets.flags[rows] & (FIN | RST)).any())
+def _closed_between(packets: Packets, order: Int64, begins: Int64, ends: Int64) -> Bool:
+    """For each range of rows whether a connection was established and ended in it."""
+    flags = packets.flags[order]
+
+    def any_of(rows: Bool) -> Bool:
+        count = np.append(0, np.cumsum(rows))
+        return np.asarray(count[ends] > count[begins])
+
+    closed = any_of((flags & (FIN | RST)) != 0)
+    if not closed.any():
+        return closed
+    loaded, offers, acks = _signs(packets, order)
+    return np.asarray(closed & (any_of(loaded) | (any_of(offers) & any_of(acks))))
 
 
-class _Agreement:
-    """Where rows prove that both ends had agreed: with octets, or with a SYN-ACK that was acknowledged.
+def _signs(packets: Packets, rows: Int64) -> tuple[Bool, Bool, Bool]:
+    """Which rows carry octets of a connection, which are SYN-ACKs, which may acknowledge one.
 
-    A SYN-ACK that was answered with RST was agreed by nobody, and some put a text into the RST with which they refuse (RFC 9293 section
-    3.5.3).
+    Both ends had agreed where there are octets, or a SYN-ACK and an ACK for it. A SYN-ACK that was answered with RST was agreed by nobody,
+    and some put a text into the RST with which they refuse (RFC 9293 section 3.5.3).
     """
-
-    def __init__(self, packets: Packets, rows: Int64) -> None:
-        flags = packets.flags[rows]
-        plain = (flags & (SYN | RST)) == 0
-        self._loaded = np.flatnonzero(plain & (packets.payload_bytes[rows] > 0))
-        self._offers = np.flatnonzero((flags & (SYN | ACK)) == SYN | ACK)
-        self._acks = np.flatnonzero(plain & ((flags & ACK) != 0))
-
-    def within(self, first: int, end: int) -> bool:
-        if _within(self._loaded, first, end) is not None:
-            return True
-        return _within(self._offers, first, end) is not None and _within(self._acks, first, end) is not None
+    flags = packets.flags[rows]
+    plain = (flags & (SYN | RST)) == 0
+    return plain & (packets.payload_bytes[rows] > 0), (flags & (SYN | ACK)) == SYN | ACK, plain & ((flags & ACK) != 0)
 
 
 def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: Bool) -> None:
@@ -75,7 +76,7 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
     own = [np.flatnonzero(direction == one) for one in (0, 1)]
     acks = [np.flatnonzero((direction == one) & ((flags & ACK) != 0)) for one in (0, 1)]
     closing = np.flatnonzero(flags & (FIN | RST))
-    agreement = _Agreement(packets, rows)
+    loaded, offers, answers = map(np.flatnonzero, _signs(packets, rows))
     first = 0
     last_at: int | None = None
     for place in (syn - begin).tolist():
@@ -87,7 +88,8 @@ def _one_by_one(packets: Packets, order: Int64, begin: int, syn: Int64, starts: 
         if isn is None:
             continue
         later = before_at is not None and last_at > before_at
-        replayed = later and _within(closing, first, place) is not None and agreement.within(first, place)
+        agreed = _is_in(loaded, first, place) or (_is_in(offers, first, place) and _is_in(answers, first, place))
+        replayed = later and agreed and _is_in(closing, first, place)
         if isn != int(packets.seq[rows[place]]) or replayed:
             starts[begin + place] = True
             first = place
@@ -97,6 +99,10 @@ def _within(places: Int64, first: int, end: int) -> int | None:
     """The first of the ascending places that lies in ``first:end``."""
     at = int(np.searchsorted(places, first))
     return int(places[at]) if at < len(places) and places[at] < end else None
+
+
+def _is_in(places: Int64, first: int, end: int) -> bool:
+    return _within(places, first, end) is not None
 
 
 def _initial_sequence(packets: Packets, rows: Int64, own: int | None, ack: int | None) -> int | None:
