@@ -6,6 +6,7 @@ interface and time; they are counted as not decoded).
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 import numpy as np
@@ -169,10 +170,17 @@ class PcapngReader:
             if kind == BlockType.SECTION:
                 self._section.first_interface = len(self._facts.interfaces)
                 base[index:] = self._section.first_interface
+                self._check_version(offset, blocks.order)
                 self._comments(self._octets.text(offset + 24, offset + length - 4), 0, blocks.order)
             elif kind in (BlockType.INTERFACE, BlockType.STATISTICS, BlockType.SECRETS):
                 self._read_block(kind, self._octets.text(offset + 8, offset + length - 4), offset, blocks.order)
         blocks.base = base
+
+    def _check_version(self, offset: int, order: str) -> None:
+        """draft-ietf-opsawg-pcapng section 4.1: 1.0, and 1.2 that some write, are known; another may mean anything."""
+        major, minor = struct.unpack(order + "HH", self._octets.text(offset + 12, offset + 16).ljust(4, b"\0"))
+        if (major, minor) not in ((1, 0), (1, 2)):
+            self._facts.anomaly(f"a section of version {major}.{minor} is read as one of 1.0", offset=offset)
 
     def _read_block(self, kind: int, body: bytes, offset: int, order: str) -> None:
         facts = self._facts

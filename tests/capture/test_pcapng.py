@@ -46,6 +46,23 @@ def test_both_byte_orders(big_endian: bool, window_bytes: int) -> None:
     assert (capture.anomalies, capture.cut_at_byte, capture.dropped_packets) == ([], None, None)
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(("version", "known"), [((1, 0), True), ((1, 2), True), ((1, 1), False), ((2, 0), False)])
+def test_a_section_of_another_version_is_said_to_be_one(order: str, version: tuple[int, int], known: bool) -> None:
+    other = bytearray(section_header(order=order))
+    struct.pack_into(order + "HH", other, 12, *version)
+    nanoseconds = option(9, b"\x09", order=order) + option(0, b"", order=order)
+    interface = interface_block(1, order=order, options=nanoseconds)
+    frames = b"".join(packet_block(at, frame, order=order) for at, frame in FRAMES)
+    raw = section_header(order=order) + interface + frames + bytes(other) + interface + frames
+    capture, packets = read(raw)
+    assert contents(raw, packets) == FRAMES * 2
+    said = [(a.reason, a.offset) for a in capture.anomalies]
+    at = len(section_header()) + len(interface) + len(frames)
+    assert said == ([] if known else [(f"a section of version {version[0]}.{version[1]} is read as one of 1.0", at)])
+    assert capture.cut_at_byte is None
+
+
 def test_sections_of_both_orders_with_interfaces_of_their_own() -> None:
     parts, expected = [], []
     for index, order in enumerate("<><<>"):
