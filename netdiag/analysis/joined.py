@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from netdiag.analysis.drafts import NOTHING_READ, path_rtt_ns, said, wait_shares_ns
 from netdiag.analysis.marks import Mark, Marks, Milestone
-from netdiag.analysis.outcomes import by_status
+from netdiag.analysis.outcomes import of_whole
 from netdiag.analysis.phases import Breakdown, split
 from netdiag.analysis.recorded import (
     absences,
@@ -104,11 +104,17 @@ def _identified(seen: Seen, base: Exchange) -> Exchange:
         protocol=base.protocol or request.protocol,
         stream_id=base.stream_id if base.stream_id is not None else request.stream_id,
         status=base.status if base.status is not None else request.status,
-        outcome=base.outcome if request.outcome is Outcome.UNKNOWN else request.outcome,
+        outcome=_outcome(base, request),
         outcome_detail=request.error or base.outcome_detail,
         server_name=base.server_name or (None if seen.connection is None else seen.connection.sni),
         idle_before_ns=base.idle_before_ns if base.idle_before_ns is not None else seen.idle_ns,
     )
+
+
+def _outcome(base: Exchange, request: ClientRequest) -> Outcome:
+    """That a stream told of an error stands in its octets; for everything else the client has the last word, if it has one."""
+    wire_knows = request.outcome is Outcome.OK and base.outcome is Outcome.STREAM_ERROR
+    return base.outcome if wire_knows or request.outcome is Outcome.UNKNOWN else request.outcome
 
 
 def _clocks(seen: Seen, wire_marks: Marks, wire_stopped: Mark | None) -> dict[str, ClockTimeline]:
@@ -152,7 +158,7 @@ def _from_recording(seen: Seen, breakdown: Breakdown) -> Exchange:
         connection_id=None,
         **said(turn),
         interim=interim or request.interim,
-        outcome=by_status(turn.status, turn.grpc_status) if turn.end is TurnEnd.COMPLETE else Outcome.UNKNOWN,
+        outcome=of_whole(turn) if turn.end is TurnEnd.COMPLETE else Outcome.UNKNOWN,
         request_bytes=turn.request_bytes if seen.turn is not None else request.request_bytes,
         response_bytes=turn.response_bytes if seen.turn is not None else request.response_bytes,
         response_headers=turn.response_headers or request.response_headers,

@@ -9,6 +9,7 @@ from netdiag.analysis.unreachable import mark_of, reason
 from netdiag.protocols.turn import Turn, TurnEnd
 from netdiag.records.connection import Connection, Side
 from netdiag.records.exchange import Outcome
+from netdiag.records.stream import EventKind
 from netdiag.records.tls import Alert, TlsSession
 from netdiag.units import format_duration
 from netdiag.wire.icmp import IcmpError
@@ -41,7 +42,7 @@ def ending_of(turn: Turn, connection: Connection, *, gaps: bool = False) -> Endi
     if gave_up is not None:
         return gave_up
     if turn.end in _WHOLE:
-        return Ending(by_status(turn.status, turn.grpc_status), _status_detail(turn))
+        return Ending(of_whole(turn), _status_detail(turn))
     if turn.end is TurnEnd.UNTIL_CLOSE:
         return _ending_until_close(turn, connection)
     if turn.end in _BY_FRAME:
@@ -70,8 +71,15 @@ def _given_up(turn: Turn, connection: Connection) -> Ending | None:
     return Ending(Outcome.CLOSED_EARLY, detail, Mark(client.fin_at, client.fin_packet))
 
 
+def of_whole(turn: Turn) -> Outcome:
+    """The outcome of a turn whose answer is whole."""
+    outcome = by_status(turn.status, turn.grpc_status)
+    told = outcome is Outcome.OK and any(event.kind is EventKind.ERROR for event in turn.events)
+    return Outcome.STREAM_ERROR if told else outcome
+
+
 def by_status(status: int | None, grpc_status: int | None) -> Outcome:
-    """The outcome of an answer that is whole."""
+    """The outcome of an answer that is whole, by its status alone."""
     failed = (status is not None and status >= 400) or grpc_status not in (None, 0)
     if status is None:
         return Outcome.UNKNOWN
@@ -86,7 +94,7 @@ def _ending_until_close(turn: Turn, connection: Connection) -> Ending:
     if end_of_body(turn, connection) is None:
         return _cut_short(turn, connection, gaps=False)
     detail = None if _notified(turn, connection) else "the body ends with the connection, so it may have been cut short"
-    return Ending(by_status(turn.status, turn.grpc_status), _status_detail(turn) or detail)
+    return Ending(of_whole(turn), _status_detail(turn) or detail)
 
 
 def end_of_body(turn: Turn, connection: Connection) -> Mark | None:

@@ -25,12 +25,14 @@ class Octets(NamedTuple):
         return bisect_right(self.ends, offset)
 
     def feed(self, firsts: FirstEvents, begin: int, end: int) -> None:
-        """Content of an answer, piece by piece as it came, until nothing more can be told."""
+        """Content of an answer, piece by piece as it came; the rest at once when nothing more can be told than errors."""
         piece = self.chunk(begin)
         while begin < end and not firsts.told:
             stop = min(end, self.ends[piece])
             firsts.feed(self.data[begin:stop], piece)
             begin, piece = stop, piece + 1
+        if begin < end:
+            firsts.search(self.data[begin:end])
 
 
 class BriefTurn(NamedTuple):

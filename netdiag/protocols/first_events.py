@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -37,20 +38,29 @@ def content_of(fields: Sequence[Field]) -> Content | None:
     return Content(media, codings) if is_stream or codings else _NOTHING
 
 
+_OF_ERRORS = re.compile(rb"error|failed|xception")
+"""In every event that says that something went wrong, and in many others."""
+_LONGEST_OF_THEM = 8
+
+
 class FirstEvents:
     """In which of the pieces fed the first event, the first with a token and the first with visible text ended; NONE while there was none."""
 
-    __slots__ = ("_decoder", "_read", "event", "token", "visible")
+    __slots__ = ("_before", "_decoder", "_read", "event", "may_tell_an_error", "token", "visible")
 
     def __init__(self, reader: EventReader | None, decoder: ContentDecoder | None = None) -> None:
         self._read = None if reader is None else reader.read
         self._decoder = decoder
         self.event = self.token = self.visible = NONE
+        self.may_tell_an_error = False
+        """Whether some event does is for who reads them all."""
+        self._before = b""
 
     def feed(self, octets: bytes, piece: int) -> None:
         """The octets that follow, which are of this piece."""
         if self._decoder is not None:
             octets = self._decoder.feed(octets)
+        self.search(octets)
         for kind, _ in () if self._read is None else self._read(octets):
             if self.event == NONE and kind not in SIGNS_OF_LIFE:
                 self.event = piece
@@ -59,15 +69,23 @@ class FirstEvents:
             if self.visible == NONE and kind is EventKind.TEXT:
                 self.visible = piece
 
+    def search(self, octets: bytes) -> None:
+        """The octets that follow (decoded), for nothing but errors."""
+        if self._read is None or self.may_tell_an_error:
+            return
+        joined = self._before + octets
+        self.may_tell_an_error = _OF_ERRORS.search(joined) is not None
+        self._before = joined[1 - _LONGEST_OF_THEM :]
+
     @property
     def told(self) -> bool:
-        """Nothing that follows can tell more: visible text bears tokens and is an event, and no coding is left that could be damaged."""
+        """Nothing that follows can tell more but errors: visible text bears tokens and is an event, and no coding is left that could be damaged."""
         return self.visible != NONE and self._decoder is None
 
     @property
-    def damaged(self) -> bool:
-        """The coding makes no sense."""
-        return self._decoder is not None and self._decoder.failed is not None
+    def asks_for_more(self) -> bool:
+        """The coding makes no sense, or an event may tell of an error: the answer must be read in full."""
+        return self.may_tell_an_error or (self._decoder is not None and self._decoder.failed is not None)
 
 
 def firsts_of(content: Content, *, to_report: bool) -> FirstEvents | None:

@@ -58,7 +58,7 @@ def _turn(asks: _Messages, answers: _Messages) -> BriefTurn | None:
     firsts = None if framing is Framing.EMPTY else firsts_of(response.content, to_report=request.wants_report)
     if framing is not Framing.EMPTY and not answers.pass_body(framing, response.length, firsts):
         return None
-    if firsts is not None and firsts.damaged:
+    if firsts is not None and firsts.asks_for_more:
         return None
     told = (NONE, NONE, NONE) if firsts is None else (firsts.event, firsts.token, firsts.visible)
     said_of_it = request.protocol, response.status, request.marked
@@ -121,7 +121,7 @@ class _Messages:
             if at == begin:  # the last chunk, and the empty line where trailers would be
                 self._at = at + 2
                 return True
-            if firsts is not None and not firsts.told:
+            if firsts is not None:
                 self._octets.feed(firsts, begin, at)
             at += 2
         return False

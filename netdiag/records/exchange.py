@@ -20,6 +20,8 @@ class Outcome(StrEnum):
     """A final response with a status below 400, complete."""
     HTTP_ERROR = "http_error"
     """A complete final response with a status of 400 and above (or a gRPC status other than 0)."""
+    STREAM_ERROR = "stream_error"
+    """A complete final response whose status promised an answer, but whose stream has an event that says that it failed."""
     RESET = "reset"
     """RST, RST_STREAM or a GOAWAY below this stream before the response was complete."""
     CLOSED_EARLY = "closed_early"
@@ -44,7 +46,7 @@ class Outcome(StrEnum):
 
     @property
     def failed(self) -> bool:
-        """An error status, or an end before its time. What a capture merely does not show is no failure."""
+        """An error status or event, or an end before its time. What a capture merely does not show is no failure."""
         return self not in (Outcome.OK, Outcome.UNKNOWN, Outcome.INCOMPLETE, Outcome.SUPERSEDED)
 
 
@@ -144,6 +146,5 @@ class Exchange:
 
     @property
     def failed(self) -> bool:
-        """An error status, an end before its time, or a stream that ends with an error event. What a capture merely does not show is no
-        failure."""
-        return self.outcome.failed or (self.stream is not None and self.stream.tells_an_error)
+        """As its outcome."""
+        return self.outcome.failed

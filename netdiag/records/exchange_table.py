@@ -48,7 +48,5 @@ def outcome_counts(exchanges: Sequence[Exchange]) -> dict[Outcome, int]:
 
 
 def count_failed(exchanges: Sequence[Exchange]) -> int:
-    """Those of which ``Exchange.failed`` holds; by their outcomes alone, where these are all that columns say."""
-    if not isinstance(exchanges, MeasuredExchanges):
-        return sum(exchange.failed for exchange in exchanges)
+    """Those of which ``Exchange.failed`` holds."""
     return sum(count for outcome, count in outcome_counts(exchanges).items() if outcome.failed)

@@ -30,6 +30,7 @@ _OUTCOMES = {
     "dns_fail": "DNS failure",
     "tls_fail": "TLS failure",
     "http_error": "HTTP error",
+    "stream_error": "error event",
     "superseded": "another address reached",
 }
 _ARMS = {**_PROTOCOLS, "h1": "HTTP/1.1", "http1": "HTTP/1.1", "http2": "HTTP/2"}
@@ -82,18 +83,12 @@ def request_label(exchange: Exchange, *, host: str | None = None, most: int = 12
     return one_line(f"{exchange.method or '?'} {host or ''}{exchange.path or '?'}", most=most)
 
 
-STREAM_ERROR = "error event"
-"""Of a stream that the server ended so, after a status that promised an answer."""
-
-
 def result_label(exchange: Exchange) -> str:
     """The final status (with the gRPC status where there is one), and how the request failed where the status does not say it; nothing
     where it could not be read."""
     if exchange.status is None:
         return "" if exchange.outcome is Outcome.UNKNOWN else outcome_words(exchange.outcome)
     grpc = f" grpc {exchange.grpc_status}" if exchange.grpc_status is not None else ""
-    if exchange.outcome is Outcome.OK and exchange.failed:
-        return f"{exchange.status}{grpc} {STREAM_ERROR}"
     said = exchange.outcome in (Outcome.OK, Outcome.HTTP_ERROR, Outcome.UNKNOWN)
     return f"{exchange.status}{grpc}" + ("" if said else f" {outcome_words(exchange.outcome)}")
 

@@ -160,8 +160,3 @@ class StreamTiming:
     stalls: tuple[StreamStall, ...] = ()
     buffering: StreamBuffering | None = None
     timeline: tuple[StreamEvent, ...] = ()
-
-    @property
-    def tells_an_error(self) -> bool:
-        """The server ended it with an event that says so, after a status that promised an answer."""
-        return any(event.kind is EventKind.ERROR for event in self.timeline)

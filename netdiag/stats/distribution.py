@@ -18,7 +18,6 @@ from netdiag.analysis.exchange_columns import IN_RECORD, OUTCOMES, ExchangeRows
 from netdiag.analysis.exchange_columns import arm_of as arm_in_file
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import CONNECT, Exchange, Outcome
-from netdiag.records.labels import STREAM_ERROR
 from netdiag.records.statistics import Distribution, Exclusion, Statistics
 from netdiag.stats.calls import call_quantities_ns, redirected
 from netdiag.stats.durations import durations_ns
@@ -222,8 +221,6 @@ def _excluded(exchange: Exchange) -> str | None:
         return FIRST_ROUND
     if exchange.outcome not in _SUCCESS:
         return " ".join(filter(None, (str(exchange.outcome), _status(exchange))))
-    if exchange.failed:
-        return f"{STREAM_ERROR} in the stream"
     if exchange.method == CONNECT:
         return "sets up a tunnel (CONNECT)"
     return "pushed by the server" if exchange.pushed else None

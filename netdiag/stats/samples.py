@@ -13,7 +13,6 @@ from netdiag.records.analysis import Analysis
 from netdiag.records.connection import Connection
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.statistics import Statistics
-from netdiag.records.stream import EventKind
 from netdiag.stats.calls import call_quantities_ns
 from netdiag.stats.distribution import arm_of
 from netdiag.stats.durations import durations_ns
@@ -154,16 +153,11 @@ def samples_of_lines(rows: Iterable[Mapping[str, Any]]) -> list[Sample]:
             replace(_sample_of_row(row, None, None), rtt_ns=None, round_trips=None),
         )
         for row in rows
-        if row["outcome"] in _SUCCEEDED and row.get("trial") != 0 and not _told_an_error(row)
+        if row["outcome"] in _SUCCEEDED and row.get("trial") != 0
     )
 
 
 _SUCCEEDED = (str(Outcome.OK), str(Outcome.UNKNOWN))
-
-
-def _told_an_error(row: Mapping[str, Any]) -> bool:
-    events = (row.get("stream") or {}).get("timeline", ())
-    return any(event["kind"] == EventKind.ERROR for event in events)
 
 
 def _calls_of_document(document: Mapping[str, Any]) -> dict[int, tuple[int, int]]:

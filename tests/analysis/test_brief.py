@@ -12,17 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netdiag.analysis import keyed
-from netdiag.analysis.exchange_columns import MarkTable, marks_of_drafts
+from netdiag.analysis.exchange_columns import OUTCOMES, MarkTable, marks_of_drafts
 from netdiag.analysis.part import Context, Part
 from netdiag.analysis.pipeline import analyse
 from netdiag.capture.source import open_capture
 from netdiag.errors import NetdiagError
 from netdiag.export.json import plain
 from netdiag.protocols.tls.keylog import KeyLog, parse_keylog
+from netdiag.records.exchange import Outcome
 from tests.analysis.test_sealed import CAPTURES, answers
 from tests.benchmarks.big_captures import SHORT, clear_text, repeat, secrets_of, template
+from tests.captures.kinds.http1 import broken_off, events
 from tests.protocols.test_http_properties import EXCHANGES, Spoken, write_http1
-from tests.support.conversation import Conversation
+from tests.support.conversation import Conversation, wire_of
 from tests.support.http_bytes import head
 from tests.support.public_captures import folder, index, keylog_of
 from tests.support.tools import needs_public_captures
@@ -184,3 +186,16 @@ def test_public_captures_are_as_they_are_heard() -> None:
         except NetdiagError:
             continue
     assert compared > 100
+
+
+def test_a_stream_that_tells_of_an_error_is_heard_and_failed() -> None:
+    """Wherever it comes, and however it is cut."""
+    whole, broken = (wire_of(frames) for frames in (events(), broken_off()))
+    told = [Part(wire.flows, 0, CONTEXT) for wire in (whole, broken)]
+    assert [bool(part._told.any()) for part in told] == [True, False]
+    assert [OUTCOMES[code] for part in told for code in part.facts().exchanges.outcome] == [
+        Outcome.OK,
+        Outcome.STREAM_ERROR,
+    ]
+    for part in told:
+        assert_told_as_heard(part)

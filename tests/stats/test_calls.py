@@ -10,7 +10,6 @@ from netdiag.export.json import dumps
 from netdiag.records.call import Backoff, Call
 from netdiag.records.exchange import Exchange, Outcome
 from netdiag.records.labels import result_label
-from netdiag.records.stream import EventKind
 from netdiag.stats.calls import call_quantities_ns, redirected, whole_calls
 from netdiag.stats.distribution import statistics
 from netdiag.stats.goals import parse_goals
@@ -109,12 +108,11 @@ def test_a_stream_that_ends_with_an_error_event_is_a_failure() -> None:
     """200 was a promise: whoever counts the answers that came would call an overloaded model healthy."""
     whole = streamed().exchanges[0]
     assert whole.stream is not None
-    error = replace(whole.stream.timeline[-1], kind=EventKind.ERROR)
-    broken = replace(whole, stream=replace(whole.stream, timeline=(*whole.stream.timeline[:-1], error)))
+    broken = replace(whole, outcome=Outcome.STREAM_ERROR)
     assert (whole.failed, broken.failed) == (False, True)
     assert (result_label(whole), result_label(broken)) == ("200", "200 error event")
     (arm,) = statistics([replace(row, id=id, arm="h1", trial=1) for id, row in enumerate((whole, broken))])
-    assert (arm.n, [(e.exchange_id, e.reason) for e in arm.excluded]) == (1, [(1, "error event in the stream")])
+    assert (arm.n, [(e.exchange_id, e.reason) for e in arm.excluded]) == (1, [(1, "stream_error 200")])
     assert arm.throughput is not None
     assert (arm.throughput.requests, arm.throughput.failed) == (2, 1)
     ((_, goal),) = judge_all(analysis(exchanges=(broken,)), parse_goals("error=1%"))

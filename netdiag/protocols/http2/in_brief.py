@@ -161,7 +161,7 @@ class _Answer:
     @property
     def is_whole(self) -> bool:
         """It has ended, and its content could be read."""
-        return self.ended != NONE and (self.firsts is None or not self.firsts.damaged)
+        return self.ended != NONE and (self.firsts is None or not self.firsts.asks_for_more)
 
 
 def _answers(server: Octets, frames: _Frames, requests: dict[int, _Request]) -> dict[int, BriefTurn] | None:

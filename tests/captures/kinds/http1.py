@@ -49,16 +49,19 @@ def incomplete() -> list[Timed]:
     return in_clear((0, GET), (1, head("HTTP/1.1 200 OK\nContent-Length: 3000") + bytes(1000)), closed_by=1)
 
 
-def events() -> list[Timed]:
-    """Server-sent events, as a chat completion streams them."""
+def events(*after: bytes) -> list[Timed]:
+    """Server-sent events, as a chat completion streams them; ``after`` the words."""
     start = head("HTTP/1.1 200 OK\nContent-Type: text/event-stream\nTransfer-Encoding: chunked")
-    words = [
-        b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % word for word in (b"where", b" did", b" it", b" go")
-    ]
+    words = [b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % word for word in (b"where", b" did", b" it", b" go")]
     asks = head(f"POST /v1/chat/completions HTTP/1.1\n{HOST}\nContent-Length: 15") + b'{"stream":true}'
-    return in_clear(
-        (0, asks), (1, start), *((1, chunked(word)) for word in words), (1, chunked(b"data: [DONE]\n\n") + LAST_CHUNK)
-    )
+    ends = after or (b"data: [DONE]\n\n",)
+    chunks = [chunked(event) for event in (*words, *ends)]
+    return in_clear((0, asks), (1, start), *((1, one) for one in chunks[:-1]), (1, chunks[-1] + LAST_CHUNK))
+
+
+def broken_off() -> list[Timed]:
+    """The model is overloaded after four words; the status has promised an answer long before."""
+    return events(b'data: {"error":{"message":"overloaded","type":"overloaded_error"}}\n\n')
 
 
 def refused_and_retried() -> list[Timed]:
@@ -126,6 +129,7 @@ KINDS = (
     of_frames("http1-interim", "100 (Continue) and 103 (Early Hints)", interim),
     of_frames("http1-incomplete", "fewer octets than announced", incomplete),
     of_frames("http1-events", "a streamed chat completion", events),
+    of_frames("http1-error-event", "a stream that ends with an error event", broken_off),
     of_frames("http1-429", "429 with Retry-After, then success", refused_and_retried),
     of_frames("http1-websocket", "an upgrade to WebSocket", websocket),
     of_frames("http1-h2c", "an upgrade to HTTP/2", h2c),
