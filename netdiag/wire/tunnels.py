@@ -15,7 +15,10 @@ NEXT_PROTOCOL = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: ETHERTYPE | 0x894F, 5: MPLS}
 
 
 def gre(octets: Octets, cursor: Cursor) -> Cursor:
-    """RFC 2784, 2890, and version 1 of RFC 2637 (PPTP), in which MikroTik's EoIP carries Ethernet behind length and tunnel number."""
+    """RFC 2784, 2890, and version 1 of RFC 2637 (PPTP), in which MikroTik's EoIP carries Ethernet behind length and tunnel number.
+
+    Aruba's access points hand over frames of 802.11, each radio and cipher under a protocol type of its own (0x8200 to 0x83F0).
+    """
     flags, kind = u16(octets, cursor, 0), u16(octets, cursor, 2)
     advance = 4 + sum(np.where((flags & bit) != 0, 4, 0) for bit in (GRE_KEY, GRE_SEQUENCE))
     advance = advance + np.where((flags & (GRE_CHECKSUM | GRE_ROUTING)) != 0, 4, 0)
@@ -32,6 +35,7 @@ def gre(octets: Octets, cursor: Cursor) -> Cursor:
             kind == 0x883E,
             kind == 0x6559,
             version_1 & (kind == 0x6400),
+            (kind & 0xFE0F) == 0x8200,
         ],
         [
             int(Inner.BAD_HEADER),
@@ -41,6 +45,7 @@ def gre(octets: Octets, cursor: Cursor) -> Cursor:
             IPV4,
             int(Inner.BAD_HEADER),
             ETHERNET,
+            int(Inner.WLAN),
         ],
         ETHERTYPE | kind,
     )

@@ -155,6 +155,11 @@ AROUND_IPV4: dict[str, tuple[int, Wrap]] = {
     "gre": (1, lambda p: outer_ip(47, b"\0\0\x08\0" + p)),
     "gre, key and sequence": (1, lambda p: outer_ip(47, b"\x30\0\x08\0" + bytes(8) + p)),
     "gre, ethernet": (1, lambda p: outer_ip(47, b"\0\0\x65\x58" + ethernet(p))),
+    "gre, 802.11": (1, lambda p: outer_ip(47, b"\0\0\x82\0" + wlan(SNAP + p, control=0x0208))),
+    "gre, 802.11 aggregated": (
+        1,
+        lambda p: outer_ip(47, b"\0\0\x82\x40" + wlan(bytes(14) + SNAP + p, control=0x0288, quality=b"\x80\0")),
+    ),
     "gre, eoip": (1, eoip),
     "gre, erspan 2": (1, lambda p: outer_ip(47, b"\x10\0\x88\xbe" + bytes(4) + b"\x10\0" + bytes(6) + ethernet(p))),
     "pptp": (1, pptp),
