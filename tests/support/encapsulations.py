@@ -65,6 +65,11 @@ def wlan(payload: bytes, *, control: int, quality: bytes = b"", extra: bytes = b
     return struct.pack("<HH", control, 0) + bytes(18) + b"\0\0" + extra + quality + payload
 
 
+def subframe(payload: bytes) -> bytes:
+    """The only one of an A-MSDU."""
+    return bytes(12) + struct.pack(">H", len(payload)) + payload
+
+
 def pktap(inner: bytes, link_type: int) -> bytes:
     """Apple's header."""
     return struct.pack("<III", 108, 1, link_type) + bytes(96) + inner
@@ -158,7 +163,7 @@ AROUND_IPV4: dict[str, tuple[int, Wrap]] = {
     "gre, 802.11": (1, lambda p: outer_ip(47, b"\0\0\x82\0" + wlan(SNAP + p, control=0x0208))),
     "gre, 802.11 aggregated": (
         1,
-        lambda p: outer_ip(47, b"\0\0\x82\x40" + wlan(bytes(14) + SNAP + p, control=0x0288, quality=b"\x80\0")),
+        lambda p: outer_ip(47, b"\0\0\x82\x40" + wlan(subframe(SNAP + p), control=0x0288, quality=b"\x80\0")),
     ),
     "gre, eoip": (1, eoip),
     "gre, erspan 2": (1, lambda p: outer_ip(47, b"\x10\0\x88\xbe" + bytes(4) + b"\x10\0" + bytes(6) + ethernet(p))),
