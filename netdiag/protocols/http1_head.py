@@ -26,8 +26,8 @@ _SIMPLE_METHODS = frozenset(
 )
 SIMPLE = "http/0.9"
 _STATUS_LINE = re.compile(rb"HTTP/1\.(\d)[ \t]+(\d{3})(?:[ \t].*)?\Z", re.S)
-# A version or a status that is none, as lenient recipients take it.
-_ODD_STATUS_LINE = re.compile(rb"HTTP/[^ \t]*[ \t]+0*([1-9]\d\d)(?!\d).*\Z", re.S)
+# A version or a status that is none, as lenient recipients take it: of four digits the first three count.
+_ODD_STATUS_LINE = re.compile(rb"HTTP/[^ \t]*[ \t]+0*([1-9]\d\d)\d?(?!\d).*\Z", re.S)
 _VERSIONS = {b"%d" % minor: f"http/1.{minor}" for minor in range(10)}
 # A whole start-line at the beginning of a chunk: what a decoder that lost its place accepts as a new message.
 REQUEST_START = re.compile(rb"[A-Z][A-Z\-]{1,31} [^\s]{1,8192} HTTP/1\.[01]\r?\n")

@@ -63,7 +63,15 @@ def test_an_upload_ends_with_its_last_octet_and_may_be_answered_early() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["HTTP/2.0 200 OK", "HTTP/1.10 200 OK", "HTTP/1\0.1 200 OK", "HTTP/1.1 0200 OK", "HTTP/1.1 200\0 OK"]
+    "line",
+    [
+        "HTTP/2.0 200 OK",
+        "HTTP/1.10 200 OK",
+        "HTTP/1\0.1 200 OK",
+        "HTTP/1.1 0200 OK",
+        "HTTP/1.1 200\0 OK",
+        "HTTP/1.1 2000 OK",
+    ],
 )
 def test_a_status_line_with_an_odd_version_or_status_is_read_and_reported(line: str) -> None:
     conversation = http1.decode(stream((0, GET)), stream((20, head(f"{line}\nContent-Length: 5") + b"hello")))
