@@ -14,7 +14,6 @@ MIRRORED = ("records", "wire", "protocols", "stats")
 THROUGH = {
     "protocols/brief_turn": "protocols/test_http1_regular",
     "protocols/event_readers": "protocols/test_event_body",
-    "protocols/first_events": "protocols/test_http1_regular",
     "protocols/http1_reader": "protocols/test_http1_gaps",
     "protocols/http2/columns/direction": "protocols/http2/columns/test_regular",
     "protocols/http2/columns/messages": "protocols/http2/columns/test_regular",

@@ -77,17 +77,15 @@ def test_a_full_disk_ends_the_recorder_with_one_line(tmp_path: Path) -> None:
     path = tmp_path / "c.pcapng"
     command = ["sh", "-c", "head -c 100000 /dev/zero; exec sleep 30"]
     began_s = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", supervisor.__file__, str(path), *command],
-        stdin=subprocess.PIPE,
-        capture_output=True,
-        text=True,
-        preexec_fn=limited,
-        timeout=20,
-    )
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"{path}: File too large"
-    assert "Traceback" not in done.stderr
+    started = [sys.executable, "-I", "-S", supervisor.__file__, str(path), *command]
+    with subprocess.Popen(
+        started, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limited
+    ) as process:
+        assert process.wait(timeout=20) == 1, "its standard input is still open"
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert said.splitlines()[-1] == f"{path}: File too large"
+    assert "Traceback" not in said
     assert time.monotonic() - began_s < 15
 
 
