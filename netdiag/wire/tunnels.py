@@ -140,6 +140,9 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
     to, either = destination_port, [source_port, destination_port]
     # Some answer to the port that was used, instead of to the well-known one; then the whole header must fit.
     answers_vxlan = (source_port == 4789) & (octets.column(payload, BIG32) == 0x08000000) & (second & 0xFF == 0)
+    # RFC 7348 section 5: reserved bits are ignored; but they are what marks QUIC, so then the frame inside must look like one.
+    framed = np.isin(octets.column(payload + 20, BIG16), (0x0800, 0x86DD, 0x8100, 0x0806))
+    to_vxlan = np.isin(to, (4789, 8472)) & ((first & 0x08) != 0) & (((first & 0x40) == 0) | framed)
     ethernet_or_ip = np.isin(octets.column(payload + 2, BIG16), (0x6558, 0x0800, 0x86DD))
     answers_geneve = (source_port == 6081) & (first >> 6 == 0) & ethernet_or_ip & (second & 0xFF == 0)
 
@@ -148,7 +151,7 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
 
     return np.select(
         [
-            (np.isin(to, (4789, 8472)) & ((first & 0x08) != 0) & ((first & 0x40) == 0)) | answers_vxlan,
+            to_vxlan | answers_vxlan,
             (to == 4790) & ((first & 0x08) != 0),
             ((to == 6081) & (first >> 6 == 0)) | answers_geneve,
             ports(3544) & ((first >> 4 == 6) | (word <= 1)),

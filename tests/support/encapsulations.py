@@ -170,6 +170,7 @@ AROUND_IPV4: dict[str, tuple[int, Wrap]] = {
     "pptp": (1, pptp),
     "etherip": (1, lambda p: outer_ip(97, b"\x30\0" + ethernet(p))),
     "vxlan": (1, lambda p: outer_udp(4789, b"\x08\0\0\0\0\0\x05\0" + ethernet(p))),
+    "vxlan, reserved bits": (1, lambda p: outer_udp(4789, b"\xff\1\xd1\xf2\0\0\x0b\7" + ethernet(p))),
     "vxlan, answering": (1, lambda p: outer_udp(50000, b"\x08\0\0\0\0\0\x05\0" + ethernet(p), source_port=4789)),
     "geneve, answering": (1, lambda p: outer_udp(50000, b"\0\0\x65\x58\0\0\x05\0" + ethernet(p), source_port=6081)),
     "vxlan-gpe": (1, lambda p: outer_udp(4790, b"\x0c\0\0\x01\0\0\x05\0" + p)),
