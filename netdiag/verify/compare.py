@@ -140,6 +140,8 @@ def _handshake_reason(name: str, a: ConnectionFacts) -> str | None:
 
 
 def _hello_reason(name: str, a: ConnectionFacts, b: ConnectionFacts, result: _Sheet) -> str | None:
+    if b.inside is not None and a.client_hello_packet is None and a.server_hello_packet is None:
+        return f"TLS in packets of {b.inside}, which netdiag does not open"
     if name.endswith("_packet") and getattr(a, name) is not None and getattr(a, name) > getattr(b, name):
         return "octets before the hello's last were missing until netdiag's frame"
     if name.endswith("_packet") and _same_time(a, b, name.removesuffix("packet") + "at"):

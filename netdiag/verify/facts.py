@@ -28,6 +28,8 @@ class ConnectionFacts:
     alpn_offered: tuple[str, ...] | None = None
     tls_version: str | None = None
     cipher_suite: int | None = None
+    inside: str | None = None
+    """The protocol whose packets carry the TLS, where it is not TCP itself."""
     client_hello_packet: int | None = None
     server_hello_packet: int | None = None
     client_hello_at: int | None = None

@@ -27,6 +27,8 @@ _FIELDS = (
     "icmp.type", "icmpv6.type", "frame.protocols", "_ws.malformed",
 )  # fmt: skip
 _SYN, _ACK, _RST = 2, 16, 4
+_AROUND_TLS = re.compile(r":tcp:(openvpn|tds)\b.*:tls")
+"""Protocols that cut TLS into packets of their own."""
 _CLIENT_HELLO, _SERVER_HELLO = "1", "2"
 _RETRY_RANDOM = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
 """The ServerHello random that makes it a HelloRetryRequest (RFC 8446 section 4.1.3)."""
@@ -153,6 +155,8 @@ def _handshake(row: dict[str, str], stream: _Stream, source: str) -> None:
 
 def _hellos(row: dict[str, str], stream: _Stream) -> None:
     types, facts = row["tls.handshake.type"].split(_AGGREGATOR), stream.facts
+    if row["tls.handshake.type"] and (around := _AROUND_TLS.search(row["frame.protocols"])):
+        facts.inside = around[1]
     if _CLIENT_HELLO in types and facts.client_hello_packet is None:
         facts.client_hello_packet = int(row["frame.number"])
         facts.client_hello_at = _nanoseconds(row["frame.time_epoch"])

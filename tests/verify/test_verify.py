@@ -83,6 +83,15 @@ def test_another_copy_of_a_hello_captured_twice_is_of_a_known_kind():
     assert verify(mine, theirs, witness="w").unexplained
 
 
+def test_tls_in_packets_of_another_protocol_is_of_a_known_kind():
+    mine, theirs = capture(client_hello_packet=None, sni=None), capture()
+    assert verify(mine, theirs, witness="w").unexplained
+    theirs.connections[0].inside = "openvpn"
+    result = verify(mine, theirs, witness="w")
+    assert not result.unexplained
+    assert "openvpn" in (result.differences[0].reason or "")
+
+
 def test_an_answer_that_the_witness_calls_repeated_is_of_a_known_kind():
     theirs = capture()
     theirs.names["a.test", 9] += 1
