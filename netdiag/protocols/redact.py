@@ -84,6 +84,9 @@ _SECRET_WORDS = frozenset(
         "accesstoken",
     }
 )
+_HOST_HEADERS = frozenset({"host", ":authority", "x-forwarded-host"})
+"""Names of machines ("sk-1.example.net"), which are looked up in the open and are no credentials whatever they look like."""
+_HOST = re.compile(r"[A-Za-z0-9_.\-]{1,255}(?::\d{1,5})?")
 _WORD_BREAK = re.compile(r"[-_.:]")
 # "time per token", "time to first token": measurements, not credentials.
 _TOKEN_MEASUREMENT = re.compile(r"(?:first|per|last|next)[-_]token$")
@@ -171,7 +174,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.\-]{15,}")
 # Hugging Face, Groq, Replicate, xAI, Perplexity, NVIDIA, Fireworks, Together; Google OAuth.
 _SHAPED = re.compile(
     r"(?:^|(?<=[_.\-]))(?:eyJ(?=[^.]{8,1024}\.)|[spr]k[-_](?=.{0,256}\d)|AIza|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-"
-    r"|(?:hf|gsk|r8|xai|pplx|nvapi|fw|tgp|ya29)[-_.])(?=.{12})"
+    r"|(?:hf|gsk|r8|fw|tgp)_|(?:xai|pplx|nvapi)-|ya29\.)(?=.{12})"
 )
 _SCHEME_AND_VALUE = re.compile(
     r"\b([Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]{1,4}(?=[A-Za-z0-9+/_.\-~]{0,15}(?:\d|.{8}))[A-Za-z0-9+/=_.\-~]{8,}"
@@ -189,7 +192,7 @@ def redact_value(name: str, value: str) -> str:
     lower = name.lower()
     if is_secret_name(lower):
         return _keep_scheme(value)
-    return redact_text(value)
+    return value if lower in _HOST_HEADERS and _HOST.fullmatch(value) else redact_text(value)
 
 
 @lru_cache(maxsize=1024)

@@ -143,6 +143,50 @@ def test_a_credential_behind_a_percent_escape_is_known_too(escape: str) -> None:
     assert redact_text("/x?place=desk-1234567890abcdef") == "/x?place=desk-1234567890abcdef"
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "r8---sn-nhpax-ua8s.c.example.com",
+        "fw.gateway.example.com",
+        "hf.models.example.net:8443",
+        "sk-1.edge.example.com",
+    ],
+)
+def test_names_of_machines_are_no_credentials(host: str) -> None:
+    for name in ("host", "Host", ":authority", "x-forwarded-host"):
+        assert redact_headers([(name, host)]) == ((name, host),)
+
+
+def test_a_host_field_that_is_no_host_is_cleaned() -> None:
+    assert CANARY not in redact_headers([("host", f"https://u:{CANARY}@h")])[0][1]
+    secret = "sk-proj-abcdEFGH1234567890abcdEFGH"
+    assert secret not in redact_headers([("host", f"h/{secret}")])[0][1]
+
+
+@pytest.mark.parametrize(
+    "text", ["https://r8---sn-nhpax-ua8s.c.example.com/v", "fw.gateway.example.com", "hf.co/spaces-of-mine"]
+)
+def test_words_that_only_begin_like_a_vendors_credential_stay(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "gsk_abcdefghijklmnopqrstuvwx",
+        "r8_abcdefghijklmnopqrstuvwx",
+        "fw_abcdefghijklmnopqrstuvwx",
+        "tgp_v1_abcdefghijklmnopqrst",
+        "xai-abcdefghijklmnopqrstuvwx",
+        "pplx-abcdefghijklmnopqrstuvwx",
+        "nvapi-abcdefghijklmnopqrstuvwx",
+        "ya29.abcdefghijklmnopqrstuvwx",
+    ],
+)
+def test_credentials_of_further_vendors_are_known(secret: str) -> None:
+    assert secret not in redact_text(f"before {secret} after")
+
+
 def test_urls_in_other_fields_are_cleaned_too() -> None:
     for name in ("location", "referer", "link", "content-location", "origin"):
         assert CANARY not in redact_headers([(name, f"https://u:{CANARY}@h/p?token={CANARY}")])[0][1]
