@@ -220,9 +220,10 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _delimiter(fields: tuple[Field, ...], problems: list[str]) -> tuple[Framing | None, int]:
-    codings = [c.lower() for c in find_all(fields, "transfer-encoding")]
+    # RFC 2616 had "identity"; it never delimited anything.
+    codings = [coding for c in find_all(fields, "transfer-encoding") if (coding := c.lower()) != "identity"]
     lengths = set(find_all(fields, "content-length"))
-    if codings and codings != ["identity"]:  # RFC 2616 had that one; it never delimited anything
+    if codings:
         if lengths:
             problems.append("both Transfer-Encoding and Content-Length (RFC 9112 section 6.3): the coding counts")
         return (Framing.CHUNKED if codings[-1] == "chunked" else Framing.CODED), 0
@@ -235,7 +236,7 @@ def _delimiter(fields: tuple[Field, ...], problems: list[str]) -> tuple[Framing 
 
 
 def _is_length(value: str) -> bool:
-    return value.isascii() and value.isdigit() and len(value) < 19
+    return value.isascii() and value.isdigit() and len(value.lstrip("0")) < 19
 
 
 def request_framing(head: Head) -> tuple[Framing, int]:

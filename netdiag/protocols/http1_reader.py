@@ -299,6 +299,8 @@ class MessageReader:
         """Until the connection's end; or, where the framing is not known, until a chunk begins with a start-line."""
         reader = self.reader
         if until_start:
+            if self._in_sync and reader.more() and reader.matches(self._start):
+                return  # no body at all
             self._lose(None)
         while not reader.ended:
             if not reader.more():

@@ -105,3 +105,23 @@ def test_an_http10_answer_lasts_until_the_connection_ends() -> None:
         90,
     )
     assert turn.authority is None
+
+
+@pytest.mark.parametrize("length", ["-1", "18446744073709551615", "1, 2", "5 6"])
+def test_a_request_right_behind_a_length_that_is_none_is_the_next_one(length: str) -> None:
+    first, second = head(f"POST /a HTTP/1.1\nHost: h\nContent-Length: {length}"), head("GET /b HTTP/1.1\nHost: h")
+    conversation = http1.decode(stream((0, first + second)), stream((10, OK_5 + b"hello"), (20, OK_5 + b"again")))
+    assert [(t.method, t.path, t.status) for t in conversation.turns] == [("POST", "/a", 200), ("GET", "/b", 200)]
+    assert conversation.turns[0].request_body_bytes == 0
+    assert "Content-Length" in conversation.anomalies[0].reason
+
+
+@pytest.mark.parametrize(
+    ("field", "body"),
+    [("Content-Length: 0000000000000000000000000005", b"hello"), ("Transfer-Encoding: chunked, identity", b"0\r\n\r\n")],
+)
+def test_lenient_ways_to_say_where_a_body_ends(field: str, body: bytes) -> None:
+    ask = head(f"POST /a HTTP/1.1\nHost: h\n{field}") + body + head("GET /b HTTP/1.1\nHost: h")
+    conversation = http1.decode(stream((0, ask)), stream((10, OK_5 + b"hello"), (20, OK_5 + b"again")))
+    assert [(t.method, t.path) for t in conversation.turns] == [("POST", "/a"), ("GET", "/b")]
+    assert conversation.anomalies == []
