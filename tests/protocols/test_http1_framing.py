@@ -118,7 +118,10 @@ def test_a_request_right_behind_a_length_that_is_none_is_the_next_one(length: st
 
 @pytest.mark.parametrize(
     ("field", "body"),
-    [("Content-Length: 0000000000000000000000000005", b"hello"), ("Transfer-Encoding: chunked, identity", b"0\r\n\r\n")],
+    [
+        ("Content-Length: 0000000000000000000000000005", b"hello"),
+        ("Transfer-Encoding: chunked, identity", b"0\r\n\r\n"),
+    ],
 )
 def test_lenient_ways_to_say_where_a_body_ends(field: str, body: bytes) -> None:
     ask = head(f"POST /a HTTP/1.1\nHost: h\n{field}") + body + head("GET /b HTTP/1.1\nHost: h")
