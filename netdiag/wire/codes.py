@@ -49,6 +49,9 @@ class Inner(IntEnum):
     GTP_U = INNER | 15
     L2TP = INNER | 16
     WLAN_PADDED = INNER | 18
+    CAPWAP = INNER | 19
+    WLAN_SWAPPED = INNER | 20
+    """Some controllers write the octets of the frame control the wrong way round."""
     DATAGRAM = INNER | 17
     """A UDP datagram that is not a tunnel."""
     # Ends, by what they are called in ``not_decoded``:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.wire.codes import ETHERNET, ETHERTYPE, IP_PROTOCOL, IPV4, IPV6, MPLS, Inner
-from netdiag.wire.cursor import Cursor, Layer, u8, u16
+from netdiag.wire.cursor import Cursor, Layer, u8, u16, u32
 from netdiag.wire.octets import BIG16, BIG32, OCTET, Octets
 from netdiag.wire.tables import Bool, Int64
 
@@ -133,6 +133,25 @@ def l2tp(octets: Octets, cursor: Cursor) -> Cursor:
     return cursor.step(np.where((flags & 0x8000) != 0, int(Inner.CONTROL), int(Inner.PPP_FRAME)), advance)
 
 
+def capwap(octets: Octets, cursor: Cursor) -> Cursor:
+    """RFC 5415 section 4.3: frames between access point and controller, of the air's kind (RFC 5416 section 2.2) or Ethernet's.
+
+    What is encrypted, a fragment or a keep-alive is no frame.
+    """
+    head = u32(octets, cursor, 0)
+    length = ((head >> 19) & 0x1F) * 4
+    native, fragment, keep_alive = (head & 0x100) != 0, (head & 0x80) != 0, (head & 8) != 0
+    binding = (head >> 9) & 0x1F
+    control = octets.column(cursor.at + length, BIG16)
+    swapped = ((control & 0x0F) == 8) & ((control & 0x0F00) != 0x0800)
+    code = np.select(
+        [(head >> 24 != 0) | fragment | keep_alive | (native & (binding != 1)), ~native, swapped],
+        [int(Inner.CONTROL), ETHERNET, int(Inner.WLAN_SWAPPED)],
+        int(Inner.WLAN),
+    )
+    return cursor.step(code, np.maximum(length, 8))
+
+
 def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_port: Int64) -> Int64:
     """What a UDP datagram's payload is by its ports, where its first octets agree; ``DATAGRAM`` where it is no tunnel."""
     first, word = octets.column(payload, OCTET), octets.column(payload, BIG16)
@@ -159,6 +178,7 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
             ports(1701) & ((word & 0x800F) == 2),
             to == 6635,
             to == 4754,
+            ports(5247) & (first <= 1),
         ],
         [
             int(Inner.VXLAN),
@@ -169,6 +189,7 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
             int(Inner.L2TP),
             MPLS,
             IP_PROTOCOL | 47,
+            int(Inner.CAPWAP),
         ],
         int(Inner.DATAGRAM),
     )
@@ -190,4 +211,5 @@ TUNNEL_LAYERS: dict[int, Layer] = {
     Inner.TEREDO: Layer("teredo", 8, teredo),
     Inner.GTP_U: Layer("gtp", 8, gtp_user),
     Inner.L2TP: Layer("l2tp", 6, l2tp),
+    Inner.CAPWAP: Layer("capwap", 8, capwap),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netdiag.wire.codes import LINK_TYPE, Inner
-from netdiag.wire.cursor import Cursor, Layer, le16, le32, u32
+from netdiag.wire.cursor import Cursor, Layer, le16, le32, u16, u32
 from netdiag.wire.octets import Octets
 from netdiag.wire.tables import Int64
 
@@ -75,8 +75,13 @@ def wlan_padded(octets: Octets, cursor: Cursor) -> Cursor:
     return _wlan(octets, cursor, padded=True)
 
 
-def _wlan(octets: Octets, cursor: Cursor, *, padded: bool) -> Cursor:
-    control = le16(octets, cursor, 0)
+def wlan_swapped(octets: Octets, cursor: Cursor) -> Cursor:
+    """The same with the octets of the frame control the wrong way round."""
+    return _wlan(octets, cursor, padded=False, swapped=True)
+
+
+def _wlan(octets: Octets, cursor: Cursor, *, padded: bool, swapped: bool = False) -> Cursor:
+    control = u16(octets, cursor, 0) if swapped else le16(octets, cursor, 0)
     kind, subtype = (control >> 2) & 3, (control >> 4) & 15
     quality = (subtype & 8) != 0
     four_addresses = (control & 0x300) == 0x300
@@ -103,4 +108,5 @@ WLAN_LAYERS: dict[int, Layer] = {
     LINK_TYPE | 192: Layer("ppi", 8, per_packet_information),
     Inner.WLAN: Layer("802.11", 10, wlan),
     Inner.WLAN_PADDED: Layer("802.11", 10, wlan_padded),
+    Inner.WLAN_SWAPPED: Layer("802.11", 10, wlan_swapped),
 }

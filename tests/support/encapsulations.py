@@ -60,6 +60,10 @@ def pppoe(packet: bytes, protocol: int) -> bytes:
     return ethernet(struct.pack(">BBHHH", 0x11, 0, 1, len(packet) + 2, protocol) + packet, ethertype=0x8864)
 
 
+CAPWAP_NATIVE = b"\0\x20\3\x20" + bytes(4) + b"\4" + bytes(7)
+"""RFC 5415 section 4.3: 16 octets, four of them of the radio, an 802.11 frame behind."""
+
+
 def wlan(payload: bytes, *, control: int, quality: bytes = b"", extra: bytes = b"") -> bytes:
     """An 802.11 data frame."""
     return struct.pack("<HH", control, 0) + bytes(18) + b"\0\0" + extra + quality + payload
@@ -179,6 +183,11 @@ AROUND_IPV4: dict[str, tuple[int, Wrap]] = {
     "gtp": (1, gtp),
     "gtp, extension": (1, gtp_extended),
     "l2tp": (1, l2tp),
+    "capwap, 802.11": (
+        1,
+        lambda p: outer_udp(5247, CAPWAP_NATIVE + wlan(SNAP + p, control=0x0802), source_port=41264),
+    ),
+    "capwap, ethernet": (1, lambda p: outer_udp(50000, b"\0\x10\2\0\0\0\0\0" + ethernet(p), source_port=5247)),
     "nsh": (1, lambda p: ethernet(struct.pack(">HBBI", 0x0FC6, 1, 1, 0) + bytes(16) + p, ethertype=0x894F)),
 }
 """LINKTYPE_ and what makes a frame of an IPv4 packet."""

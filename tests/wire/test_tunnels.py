@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from netdiag.wire.decode import decode
-from tests.support.encapsulations import ENCAPSULATIONS, FOUR
+from tests.support.encapsulations import CAPWAP_NATIVE, ENCAPSULATIONS, FOUR, SNAP, outer_udp, wlan
 from tests.support.packets import (
     ethernet,
     timed,
@@ -19,3 +21,27 @@ def test_tunnelled_flow_has_the_key_of_the_bare_one() -> None:
         tunnelled.high[0],
         tunnelled.direction[0],
     )
+
+
+@pytest.mark.parametrize("control", [0x0208, 0x0802])
+def test_capwap_with_either_order_of_the_frame_control(control: int) -> None:
+    frame = outer_udp(5247, CAPWAP_NATIVE + wlan(SNAP + FOUR, control=control))
+    found = decode(window_of(timed([frame, ethernet(FOUR)]))).packets
+    assert found.low[0] == found.low[1]
+    assert found.seq[0] == found.seq[1]
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (b"\1\0\0\0\x16\xfe\xfd\0", "encrypted"),
+        (b"\0\x20\3\xa0", "a fragment"),
+        (b"\0\x20\3\x28", "a keep-alive"),
+        (b"\0\x20\7\x20", "EPCglobal"),
+    ],
+)
+def test_capwap_without_a_frame_inside(head: bytes, why: str) -> None:
+    frame = outer_udp(5247, head + CAPWAP_NATIVE[len(head) :] + wlan(SNAP + FOUR, control=0x0208))
+    found = decode(window_of(timed([frame])))
+    assert len(found.packets) == 0, why
+    assert found.not_decoded == {"tunnel control message": 1}
