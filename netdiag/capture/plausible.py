@@ -45,16 +45,13 @@ class PcapHeads:
 
     @staticmethod
     def count(octets: Octets, start: int, order: str, header_bytes: int, swapped: bool, *, most: int = 8) -> int:
-        """How many plausible records, up to ``most``, follow each other from ``start`` if their headers are so long.
-
-        Two or more that end exactly with the file count for one more. That the file ends inside one is no proof of it: octets that are no
-        head often claim such a length.
-        """
+        """How many plausible records follow each other from ``start`` if their headers are so long; ``most`` when two or more end exactly with
+        the file. That it ends inside one is no proof of it: octets that are no head often claim such a length."""
         head = struct.Struct(order + "IIII")
         here, first_seconds = start, None
         for count in range(most):
             if here + header_bytes > octets.size:
-                return count + (count > 1 and here == octets.size)
+                return most if count > 1 and here == octets.size else count
             seconds, _, captured, original = head.unpack(octets.text(here, here + 16))
             if swapped:
                 captured, original = original, captured

@@ -63,6 +63,15 @@ def test_a_length_beyond_the_end_of_the_file_makes_no_variant() -> None:
     assert capture.cut_at_byte is None
 
 
+def test_packets_full_of_zeros_at_time_zero_make_no_variant() -> None:
+    """Read with longer headers, their octets are records of no length, as many as one likes."""
+    frames = [(second * 10**9, ethernet(ipv4(tcp(bytes(size))))) for second, size in enumerate((700, 400, 300))]
+    raw = pcap(frames)
+    capture, packets = read(raw)
+    assert contents(raw, packets) == frames
+    assert capture.anomalies == []
+
+
 @pytest.mark.parametrize("version", [(2, 2), (2, 3), (543, 0)])
 def test_lengths_that_older_versions_had_the_other_way_round(version: tuple[int, int]) -> None:
     frame = ethernet(ipv4(tcp(b"x" * 50)))
