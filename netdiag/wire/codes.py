@@ -50,6 +50,7 @@ class Inner(IntEnum):
     L2TP = INNER | 16
     WLAN_PADDED = INNER | 18
     CAPWAP = INNER | 19
+    AYIYA = INNER | 21
     WLAN_SWAPPED = INNER | 20
     """Some controllers write the octets of the frame control the wrong way round."""
     DATAGRAM = INNER | 17

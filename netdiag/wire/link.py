@@ -233,6 +233,14 @@ def net_analyzer(octets: Octets, cursor: Cursor) -> Cursor:
     return cursor.step(ETHERNET, 4)
 
 
+def juniper_ethernet(octets: Octets, cursor: Cursor) -> Cursor:
+    """Junos: a magic number, flags (0x80: extensions with their length follow; 0x02: no link layer), then an Ethernet frame."""
+    head = u32(octets, cursor, 0)
+    extensions = np.where((head & 0x80) != 0, 2 + u16(octets, cursor, 4), 0)
+    good = (head >> 8 == 0x4D4743) & ((head & 2) == 0)
+    return cursor.step(np.where(good, ETHERNET, int(Inner.BAD_HEADER)), 4 + extensions)
+
+
 def netfilter_log(octets: Octets, cursor: Cursor) -> Cursor:
     """NFLOG: attributes (length, type; little-endian as written on nearly all hosts) of which the ninth is the packet."""
     family = u8(octets, cursor, 0)
@@ -292,6 +300,7 @@ LINK_LAYERS: dict[int, Layer] = {
     LINK_TYPE | 129: Layer("arcnet", 8, arcnet_of_linux),
     LINK_TYPE | 149: Layer("pktap", 12, packet_tap),
     LINK_TYPE | 166: Layer("ppp", 3, ppp_with_direction),
+    LINK_TYPE | 178: Layer("juniper ethernet", 4, juniper_ethernet),
     LINK_TYPE | 204: Layer("ppp", 3, ppp_with_direction),
     LINK_TYPE | 205: Layer("cisco hdlc", 5, cisco_hdlc_with_direction),
     LINK_TYPE | 206: Layer("frame relay", 5, frame_relay_with_direction),

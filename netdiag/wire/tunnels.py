@@ -133,6 +133,15 @@ def l2tp(octets: Octets, cursor: Cursor) -> Cursor:
     return cursor.step(np.where((flags & 0x8000) != 0, int(Inner.CONTROL), int(Inner.PPP_FRAME)), advance)
 
 
+def ayiya(octets: Octets, cursor: Cursor) -> Cursor:
+    """draft-massar-v6ops-ayiya: lengths of identity (a power of two) and signature (in units of 4 octets), then what is forwarded."""
+    identity = 1 << (u8(octets, cursor, 0) >> 4)
+    signature = (u8(octets, cursor, 1) >> 4) * 4
+    forwarded = (u8(octets, cursor, 2) & 0xF) == 1
+    code = np.where(forwarded, IP_PROTOCOL | u8(octets, cursor, 3), int(Inner.CONTROL))
+    return cursor.step(code, 8 + identity + signature)
+
+
 def capwap(octets: Octets, cursor: Cursor) -> Cursor:
     """RFC 5415 section 4.3: frames between access point and controller, of the air's kind (RFC 5416 section 2.2) or Ethernet's.
 
@@ -179,6 +188,7 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
             to == 6635,
             to == 4754,
             ports(5247) & (first <= 1),
+            ports(5072) & (octets.column(payload + 3, OCTET) == 41) & (octets.column(payload + 2, OCTET) >> 4 <= 2),
         ],
         [
             int(Inner.VXLAN),
@@ -190,6 +200,7 @@ def udp_tunnel(octets: Octets, payload: Int64, source_port: Int64, destination_p
             MPLS,
             IP_PROTOCOL | 47,
             int(Inner.CAPWAP),
+            int(Inner.AYIYA),
         ],
         int(Inner.DATAGRAM),
     )
@@ -212,4 +223,5 @@ TUNNEL_LAYERS: dict[int, Layer] = {
     Inner.GTP_U: Layer("gtp", 8, gtp_user),
     Inner.L2TP: Layer("l2tp", 6, l2tp),
     Inner.CAPWAP: Layer("capwap", 8, capwap),
+    Inner.AYIYA: Layer("ayiya", 8, ayiya),
 }

@@ -183,6 +183,8 @@ AROUND_IPV4: dict[str, tuple[int, Wrap]] = {
     "gtp": (1, gtp),
     "gtp, extension": (1, gtp_extended),
     "l2tp": (1, l2tp),
+    "juniper ethernet": (178, lambda p: b"MGC\0" + ethernet(p)),
+    "juniper ethernet, extensions": (178, lambda p: b"MGC\x80\0\6" + b"\3\1\1\6\1\x0e" + ethernet(p)),
     "capwap, 802.11": (
         1,
         lambda p: outer_udp(5247, CAPWAP_NATIVE + wlan(SNAP + p, control=0x0802), source_port=41264),
@@ -209,6 +211,7 @@ AROUND_IPV6: dict[str, tuple[int, Wrap]] = {
     "ipv6 atomic fragment": (1, lambda p: ethernet(extended(p, 44, bytes((6, 0, 0, 0, 0, 0, 0, 9))))),
     "6in4": (1, lambda p: outer_ip(41, p)),
     "teredo": (1, lambda p: outer_udp(3544, p)),
+    "ayiya": (1, lambda p: outer_udp(5072, b"\x41\x52\x11\x29" + bytes(4 + 16 + 20) + p, source_port=50001)),
     "teredo, origin": (1, lambda p: outer_udp(3544, bytes(8) + p)),
 }
 """LINKTYPE_ and what makes a frame of an IPv6 packet."""

@@ -45,3 +45,9 @@ def test_capwap_without_a_frame_inside(head: bytes, why: str) -> None:
     found = decode(window_of(timed([frame])))
     assert len(found.packets) == 0, why
     assert found.not_decoded == {"tunnel control message": 1}
+
+
+@pytest.mark.parametrize("opcode", [0, 2])
+def test_ayiya_that_forwards_nothing(opcode: int) -> None:
+    frame = outer_udp(5072, b"\x41\x52" + bytes((0x10 | opcode, 41)) + bytes(80))
+    assert decode(window_of(timed([frame]))).not_decoded == {"tunnel control message": 1}
