@@ -16,7 +16,7 @@ from tests.support.golden import Golden
 from tests.support.tools import needs_tshark
 
 FOLDER = Path(__file__).parents[2] / "captures" / "kinds"
-LARGEST_BYTES = 64_000
+LARGEST_BYTES = 100_000
 OTHERWISE: dict[str, str] = {}
 """Where tshark does not say the same, and why."""
 

@@ -51,7 +51,7 @@ def test_request_lines(line: bytes, expected: tuple[str, str, str] | None) -> No
         (b"HTTP/1.0 404", (404, "http/1.0")),
         (b"HTTP/1.1 0200 OK", (200, "http/1.1")),
         (b"HTTP/x 500 odd", (500, "http/1.1")),
-        (b"HTTP/1.1 2000 OK", None),
+        (b"HTTP/1.1 2000 OK", (200, "http/1.1")),
         (b"GET / HTTP/1.1", None),
     ],
 )
