@@ -158,4 +158,4 @@ def test_opening_and_closing_leaks_no_descriptors(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(50):
         count(path)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before, "those of other tests may be collected meanwhile"
