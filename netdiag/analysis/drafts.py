@@ -52,12 +52,11 @@ class Draft:
 
     def exchange(self, id: int, opener_id: int | None = None) -> Exchange:
         """The record under its id."""
-        disturbed = self.held_up is not None and not self.held_up.never
-        breakdown = split(self.marks, ended=self.ended, held_ns=None if disturbed or self.held_up is None else 0)
-        if self.held_up is not None and disturbed:
-            breakdown = breakdown._replace(phases=self.held_up.laid_over(breakdown.phases))
-        path_ns, think_ns = self._wait_shares_ns(breakdown)
         turn, held, windows = self.turn or NOTHING_READ, self.held_up, self.windows
+        breakdown = split(self.marks, ended=self.ended, held_ns=0 if held is not None and held.never else None)
+        if held is not None and not held.never:
+            breakdown = breakdown._replace(phases=held.laid_over(breakdown.phases))
+        path_ns, think_ns = self._wait_shares_ns(breakdown)
         interval = breakdown.started_at, breakdown.ended_at
         return Exchange(
             id=id,
@@ -138,12 +137,10 @@ class Draft:
 
     def _wait_loss_ns(self) -> int | None:
         """How much longer loss made the wait: the server cannot have thought before the request was there for good, nor after the answer's
-        beginning had left it. None without packets."""
-        if self.held_up is None:
-            return None
+        beginning had left it. None without packets, and where the end of the request was not captured."""
         asked, answered = self.marks.get(Milestone.REQUEST_LAST), self.marks.get(Milestone.RESPONSE_FIRST)
-        if asked is None:
-            return 0
+        if self.held_up is None or asked is None:
+            return None
         again_ns = self.held_up.asked_again_until(asked.at) - asked.at
         if answered is None:
             return again_ns if self.ended is None else max(0, min(again_ns, self.ended.at - asked.at))

@@ -18,6 +18,7 @@ from netdiag.analysis.exchange_columns import Assembled, ExchangeRows, MarkTable
 from netdiag.analysis.marks import Milestone
 from netdiag.analysis.pairing import Dial, Lookup
 from netdiag.analysis.part import Context, Part, PartFacts
+from netdiag.analysis.partition import Partition
 from netdiag.analysis.rows import Rows
 from netdiag.analysis.sharing import Runner, one_by_one
 from netdiag.analysis.storage import Storage
@@ -32,9 +33,6 @@ from netdiag.wire.tables import Int32, Int64
 
 if TYPE_CHECKING:
     from netdiag.protocols.dns.timed import TimedMessage
-
-PART_PACKETS = 1 << 17
-
 
 FEW = 8
 """So many records of a part that is not there are made one by one, before the whole part is made for them."""
@@ -55,35 +53,6 @@ class Recent:
         if before.partition is not slot.partition:
             before.partition.release()
         collect()
-
-
-class Partition:
-    """Packets of some endpoint pairs, grouped into connections when somebody asks. ``base`` is the number of the first of them, while
-    connections are counted partition by partition."""
-
-    def __init__(self, load: Callable[[], Grouped], base: int, *, keep: bool) -> None:
-        self._load, self.base = load, base
-        grouped = load()
-        self.count = len(grouped)
-        self.edges = _edges(grouped.starts, PART_PACKETS)
-        self._grouped: Grouped | None = grouped
-        self._keep = keep
-
-    @property
-    def grouped(self) -> Grouped:
-        """Its packets."""
-        if self._grouped is None:
-            self._grouped = self._load()
-        return self._grouped
-
-    def first_packets(self) -> Int64:
-        """Frame number of the first packet of each connection."""
-        return self.grouped.packets.number[self.grouped.order[self.grouped.starts[:-1]]]
-
-    def release(self) -> None:
-        """What can be loaded again need not stay."""
-        if not self._keep:
-            self._grouped = None
 
 
 class Slot:
@@ -391,12 +360,3 @@ class _Numbered:
         named = {Milestone.DNS_QUERY: lookup.query, Milestone.DNS_ANSWER: lookup.answer}
         told = dataclasses.replace(draft, marks={**named, **draft.marks}, tried_at=lookup.tried_at)
         return dataclasses.replace(told, outcome=Outcome.SUPERSEDED) if lookup.superseded else told
-
-
-def _edges(starts: Int64, part_packets: int) -> list[int]:
-    """Connections at which parts begin, and their number at the end; a part has at least one connection."""
-    edges, last = [0], len(starts) - 1
-    while edges[-1] < last:
-        wanted = int(starts[edges[-1]]) + part_packets
-        edges.append(max(edges[-1] + 1, min(last, int(np.searchsorted(starts, wanted, "right")) - 1)))
-    return edges

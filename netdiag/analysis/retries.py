@@ -6,7 +6,8 @@ attempts of one call. Without such a mark nothing is claimed: a program that ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -25,8 +26,8 @@ _LONGEST_WAIT_NS = 130 * NS_PER_S
 """Longer than any pause that these libraries obey (120 s)."""
 _LATE_NS, _EARLY_NS = 250 * NS_PER_MS, 5 * NS_PER_MS
 """How much later and earlier than planned a retry may be on the wire."""
-_MOST_FAILURES, _MOST_BETWEEN = 2_000, 256
-"""A capture of a large outage is not searched to its end: so many failures, and after each so many requests."""
+_MOST_FAILURES, _MOST_MARKED, _MOST_BETWEEN = 2_000, 20_000, 256
+"""A capture of a large outage is not searched to its end: so many failures, among so many marked requests, and after each so many of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ def inferred_calls(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
     following: dict[int, Exchange] = {}
     taken: set[int] = set()
     failed = list(_failures(exchanges))
+    marked = _marked(exchanges, failed[0].id) if failed else []
     for exchange in failed:
-        again = _again(exchange, exchanges, taken)
+        again = _again(exchange, marked, taken)
         if again is not None:
             following[exchange.id] = again
             taken.add(again.id)
@@ -66,16 +68,28 @@ def _failures(exchanges: Sequence[Exchange]) -> Iterator[Exchange]:
     yield from [e for e in exchanges if e.outcome not in _GIVES_UP][:_MOST_FAILURES]
 
 
-def _again(exchange: Exchange, exchanges: Sequence[Exchange], taken: set[int]) -> Exchange | None:
+_Marked = tuple[Exchange, _Mark]
+
+
+def _marked(exchanges: Sequence[Exchange], first_id: int) -> list[_Marked]:
+    """The requests from this one on that say which attempt they are, in order: each record is made once, for however many failures."""
+    rows: Iterable[Exchange] = exchanges[first_id:]
+    if isinstance(exchanges, MeasuredExchanges):
+        places = exchanges.places_marked(lambda _: True)
+        rows = exchanges.those([place for place in places if place >= first_id][:_MOST_MARKED])
+    return [(row, mark) for row in rows if (mark := _mark(row)) is not None]
+
+
+def _again(exchange: Exchange, marked: Sequence[_Marked], taken: set[int]) -> Exchange | None:
     """The next attempt after this one; None when there is none, or nothing would tell."""
     mark = _mark(exchange)
     if mark is None:
         return None
-    for place in range(exchange.id + 1, min(exchange.id + 1 + _MOST_BETWEEN, len(exchanges))):
-        other = exchanges[place]
+    begin = bisect_right(marked, exchange.id, key=lambda one: one[0].id)
+    for other, its in marked[begin : begin + _MOST_BETWEEN]:
         if other.started_at > exchange.ended_at + _LONGEST_WAIT_NS:
             return None
-        if other.id not in taken and _same_request(exchange, other) and _continues(mark, _mark(other)):
+        if other.id not in taken and _same_request(exchange, other) and _continues(mark, its):
             return other
     return None
 
@@ -84,10 +98,8 @@ def _same_request(a: Exchange, b: Exchange) -> bool:
     return (a.method, a.authority, a.path) == (b.method, b.authority, b.path)
 
 
-def _continues(mark: _Mark, other: _Mark | None) -> bool:
+def _continues(mark: _Mark, other: _Mark) -> bool:
     """Keys decide where both have one; else the numbers."""
-    if other is None:
-        return False
     if mark.key is not None and other.key is not None:
         return mark.key == other.key
     return mark.count is not None and other.count == mark.count + 1

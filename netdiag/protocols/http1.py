@@ -17,6 +17,7 @@ from netdiag.protocols.http1_head import Framing, Head
 from netdiag.protocols.http1_reader import MessageReader
 from netdiag.protocols.redact import redact_target, redact_text
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.chunk import Chunk, Moment
 
 _MAX_INTERIM = 100
@@ -57,7 +58,7 @@ class _Decoder:
         turn = _begin_turn(head)
         self._upgrade_wish = head.section.upgrade
         self._turns.append(turn)
-        if turn.method == "CONNECT":
+        if turn.method == CONNECT:
             turn.request_last = head.last
             self._response(turn)
             self._connect_without_answer(turn)
@@ -114,7 +115,7 @@ class _Decoder:
 
     def _answers_a_later_request(self, turn: Turn, answer: Head) -> bool:
         """After octets of the server were lost: the answer came after the next request was sent, so, without pipelining, it is that one's."""
-        if not answer.resynchronised or turn.method == "CONNECT" or self._upgrade_wish:
+        if not answer.resynchronised or turn.method == CONNECT or self._upgrade_wish:
             return False
         following = self._client.peek()
         return following is not None and _before(following.first, answer.first)
@@ -166,7 +167,7 @@ class _Decoder:
 
     def _opens_tunnel(self, turn: Turn) -> bool:
         status = turn.status or 0
-        return status == 101 or (turn.method == "CONNECT" and 200 <= status < 300)
+        return status == 101 or (turn.method == CONNECT and 200 <= status < 300)
 
     def _open_tunnel(self, turn: Turn, upgrade: str | None) -> None:
         kind, target = "connect", turn.authority
@@ -208,7 +209,7 @@ def _begin_turn(head: Head) -> Turn:
 
 def _set_target(turn: Turn, target: str) -> None:
     """RFC 9112 section 3.2: origin, absolute, authority or asterisk form."""
-    if turn.method == "CONNECT" and not target.startswith("/"):
+    if turn.method == CONNECT and not target.startswith("/"):
         turn.authority = redact_text(target)
         return
     turn.path = redact_target(target)

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import lru_cache
 
 from netdiag.protocols.headers import Field, find, find_all, make_field, text_of
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.chunk import Moment
 
 MAX_HEAD_BYTES = 256 << 10
@@ -252,7 +253,7 @@ def response_framing(head: Head, method: str | None) -> tuple[Framing, int]:
     status = head.status or 0
     if method == "HEAD" or status in (204, 304) or 100 <= status < 200:
         return Framing.EMPTY, 0
-    if method == "CONNECT" and 200 <= status < 300:
+    if method == CONNECT and 200 <= status < 300:
         return Framing.EMPTY, 0
     section = head.section
     if not head.complete:

@@ -19,6 +19,7 @@ from netdiag.protocols.http1_head import FieldSection, Framing
 from netdiag.protocols.redact import redact_target
 from netdiag.protocols.retry_marks import bears_mark
 from netdiag.protocols.stream_reader import end_of_head
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.tables import NONE
 
 _END = b"\r\n\r\n"
@@ -152,7 +153,7 @@ def _read_request(head: bytes) -> _Request | None:
     if start is None or section is None or section.expects_continue or section.delimiter is Framing.CODED:
         return None
     method, target, protocol = start
-    if protocol == heads.SIMPLE or method == "CONNECT" or not target.startswith("/"):
+    if protocol == heads.SIMPLE or method == CONNECT or not target.startswith("/"):
         return None
     framing = section.delimiter or Framing.EMPTY
     is_head, to_report = method == "HEAD", wants_report(redact_target(target))

@@ -112,7 +112,7 @@ class Exchange:
     have made of it. None where the answer itself was the first acknowledgement."""
     wait_loss_ns: int | None = None
     """Part of the wait that loss made: until the last transmission of the request that was needed, and while the answer's beginning lay
-    behind a hole. None without packets."""
+    behind a hole. None without packets, and where the end of the request was not captured."""
     answered_early: bool = False
     """The answer began before the request was complete: there is no wait, and what of the upload went on after the answer is not in the total."""
     loss_ns: int | None = None

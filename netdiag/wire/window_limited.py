@@ -7,6 +7,8 @@ earlier, not the one announced meanwhile.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from netdiag.plain import plain
@@ -37,13 +39,14 @@ def window_limited(flows: Flows, edges: Int64, mss_bytes: Int64, halves: Int64) 
     loaded = _loaded(flows)
     before, after = _pauses(flows, loaded, edges)
     streams = flows.stream[before]
+    bounds = [*np.flatnonzero(np.diff(streams, prepend=-1)).tolist(), len(streams)]
     rows: list[Int64] = []
     resumed: list[Int64] = []
-    for stream in np.flatnonzero(np.bincount(streams, minlength=1)).tolist():
-        chosen = streams == stream
-        stopped = _of_stream(flows, edges, stream, before[chosen], after[chosen], mss_bytes, halves)
-        rows.append(before[chosen][stopped])
-        resumed.append(after[chosen][stopped])
+    for begin, end in pairwise(bounds):
+        mine, following = before[begin:end], after[begin:end]
+        stopped = _of_stream(flows, edges, int(streams[begin]), mine, following, mss_bytes, halves)
+        rows.append(mine[stopped])
+        resumed.append(following[stopped])
     nothing = np.empty(0, np.int64)
     return Stops(np.concatenate([nothing, *rows]), np.concatenate([nothing, *resumed]))
 

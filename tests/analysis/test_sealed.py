@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netdiag.analysis import parts, sealed
+from netdiag.analysis import partition, sealed
 from netdiag.analysis.pipeline import Analysed, analyse
 from netdiag.capture import spill
 from netdiag.capture.source import open_capture
@@ -54,12 +54,12 @@ def assert_same_by_columns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert everything(path) == by_columns
     for size, jobs in ((1, 1), (50, 1), (30, 3)):
         with monkeypatch.context() as patch:
-            patch.setattr(parts, "PART_PACKETS", size)
+            patch.setattr(partition, "PART_PACKETS", size)
             assert everything(path, jobs) == by_columns
     with monkeypatch.context() as patch:
         patch.setattr(spill, "IN_MEMORY_PACKETS", 0)
         patch.setattr(spill, "PARTITION_PACKETS", 20)
-        patch.setattr(parts, "PART_PACKETS", 30)
+        patch.setattr(partition, "PART_PACKETS", 30)
         assert everything(path) == by_columns
 
 

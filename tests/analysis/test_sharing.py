@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netdiag import api
-from netdiag.analysis import parts
+from netdiag.analysis import partition
 from netdiag.export.json import document
 
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*.pcapng"))
@@ -18,7 +18,7 @@ CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*.pcapng"))
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small parts, and threads that take turns all the time."""
-    monkeypatch.setattr(parts, "PART_PACKETS", 5)
+    monkeypatch.setattr(partition, "PART_PACKETS", 5)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

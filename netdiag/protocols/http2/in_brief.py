@@ -19,6 +19,7 @@ from netdiag.protocols.http2 import frames as h2
 from netdiag.protocols.http2.hpack_decoder import HpackDecoder, HpackError
 from netdiag.protocols.http2.section import Section, assemble
 from netdiag.protocols.retry_marks import bears_mark
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.tables import NONE
 
 MOST_REQUESTS = 64
@@ -218,7 +219,7 @@ def _read_requests(blocks: tuple[bytes, ...]) -> tuple[_Asks, ...] | None:
 
 
 def _is_plain(section: Section) -> bool:
-    return section.method not in (None, "CONNECT") and not section.expects_continue
+    return section.method not in (None, CONNECT) and not section.expects_continue
 
 
 def _read_responses(blocks: tuple[bytes, ...]) -> tuple[_Response, ...] | None:

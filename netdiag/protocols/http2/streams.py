@@ -11,9 +11,10 @@ from netdiag.protocols.event_body import EventBody, open_event_body
 from netdiag.protocols.grpc import status_of
 from netdiag.protocols.http2.frames import ErrorCode
 from netdiag.protocols.http2.section import Section
-from netdiag.protocols.http2.tunnels import CONNECT, StreamTunnel, Tunnels, consents
+from netdiag.protocols.http2.tunnels import StreamTunnel, Tunnels, consents
 from netdiag.protocols.http2.windows import WindowLedger
 from netdiag.protocols.turn import InterimMoment, Turn, TurnEnd
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.chunk import Moment
 
 MAX_LIVE_STREAMS = 10_000

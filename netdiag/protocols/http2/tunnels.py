@@ -5,9 +5,9 @@ from __future__ import annotations
 from netdiag.protocols.anomalies import AnomalyLog
 from netdiag.protocols.conversation import CLIENT, SERVER, Tunnel
 from netdiag.protocols.turn import Turn, TurnEnd
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.chunk import Chunk, Moment
 
-CONNECT = "CONNECT"
 MOST_BYTES = 64 << 20
 """Of all tunnels of one connection: streams are interleaved, so that the octets of each have to be kept until all were read."""
 

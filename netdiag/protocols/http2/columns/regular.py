@@ -21,8 +21,8 @@ from netdiag.protocols.http2.columns.tables import Control, Direction
 from netdiag.protocols.http2.columns.turns import ColumnTurns, TurnTable
 from netdiag.protocols.http2.facts import FactsKeeper, settings_of
 from netdiag.protocols.http2.streams import MAX_LIVE_STREAMS, MOST_GOAWAYS, MOST_INTERIM
-from netdiag.protocols.http2.tunnels import CONNECT
 from netdiag.protocols.turn import InterimMoment
+from netdiag.records.exchange import CONNECT
 from netdiag.wire.chunk import Chunk
 from netdiag.wire.tables import NONE, Int32, Int64
 
