@@ -76,7 +76,7 @@ def of(turn: Turn) -> tuple[object, ...]:
     )
 
 
-def agrees(client: Side, server: Side) -> bool:
+def equal_or_left(client: Side, server: Side) -> bool:
     """Whether it is told; what is told is what the decoder says."""
     brief = in_brief(client, server)
     if brief:
@@ -87,13 +87,13 @@ def agrees(client: Side, server: Side) -> bool:
 @given(st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_what_is_ordinary_is_equal_or_left(rng: random.Random, cut: bool) -> None:
-    agrees(*h2_talk.ordinary(rng, most=6).chunks(cut=cut, late=False))
+    equal_or_left(*h2_talk.ordinary(rng, most=6).chunks(cut=cut, late=False))
 
 
 @given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_what_is_odd_is_equal_or_left(rng: random.Random, cut: bool, late: bool) -> None:
-    agrees(*h2_talk.odd(rng).chunks(cut=cut, late=late))
+    equal_or_left(*h2_talk.odd(rng).chunks(cut=cut, late=late))
 
 
 OPENING = h2.settings(s3=100)
@@ -137,7 +137,7 @@ REGULAR = {
 
 @pytest.mark.parametrize("what", list(REGULAR))
 def test_is_told(what: str) -> None:
-    assert agrees(*talk(*REGULAR[what]))
+    assert equal_or_left(*talk(*REGULAR[what]))
 
 
 IRREGULAR = {
@@ -172,7 +172,7 @@ def test_a_tunnel_is_left_to_the_decoder() -> None:
 
 def test_an_answer_seen_before_its_request_is_left_to_the_decoder() -> None:
     client, server = talk(response(end_stream=True))
-    assert agrees(client, server)
+    assert equal_or_left(client, server)
     late = [client[0], *stream((50, client[1].data))]
     assert in_brief(late, server) == []
 
